@@ -10,6 +10,7 @@ from tests.integration.store.world import outcome
 
 from noonmark.api.routes.runs import log_streams
 from noonmark.auth.key_cache import KeyCache
+from noonmark.core.output_stream import no_cleaner
 from noonmark.core.states import RunState
 from noonmark.settings import Settings
 from noonmark.store.outcomes.attempt_logs import AttemptLog, LiveLog, save_logs
@@ -85,7 +86,7 @@ class Writing:
         self.log.stderr.add(stderr)
         if line:
             self.log.add(line)
-        self.log.move(None)
+        self.log.move(no_cleaner)
         live = LiveLog.of(self.run, 1, self.log)
         assert save_logs(self.world.db, *self.worker, [live]).saved == {self.run.id}
         self.log.saved = self.log.ends
@@ -154,7 +155,7 @@ def test_later_attempts_follow(follow, world, writing):
         )
         log = AttemptLog()
         log.stdout.add(b"two\n")
-        log.move(None)
+        log.move(no_cleaner)
         save_logs(world.db, *writing.worker, [LiveLog.of(writing.run, 2, log)])
         assert stream.texts(2) == [(1, "stdout", "one\n"), (2, "stdout", "two\n")]
         assert second.texts(1) == [(2, "stdout", "two\n")]

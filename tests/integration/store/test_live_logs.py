@@ -12,6 +12,7 @@ from tests.unit.worker.hands import hand
 from noonmark.attempts.live_logs import ROUND_BYTES, LogWriter
 from noonmark.attempts.redaction import Redactor
 from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.output_stream import no_cleaner
 from noonmark.core.states import RunState
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
@@ -30,7 +31,7 @@ def log_of(stdout: bytes = b"", stderr: bytes = b"", line: str = "") -> AttemptL
     log.stderr.add(stderr)
     if line:
         log.add(line)
-    log.move(None)
+    log.move(no_cleaner)
     return log
 
 
@@ -87,7 +88,7 @@ def test_output_of_a_batch_is_stored_at_once_and_only_what_changed_is_sent_again
 
     log.saved = log.ends
     log.stdout.add(b"b\n")
-    log.move(None)
+    log.move(no_cleaner)
     later = LiveLog.of(first, 1, log)
     assert later.texts == ("a\nb\n", None, None)
     assert save_logs(world.db, *worker, [later]).saved == {first.id}
@@ -172,7 +173,7 @@ def test_a_round_without_new_output_does_nothing_and_needs_no_connection(world, 
     first, second, third = (running(run) for run in world.started(worker, 3))
     first.ensure_extras().logged().stdout.add(b"no end of the line")
     second.ensure_extras().logged().stdout.add(b"ended\n")
-    second.extras.log.move(None, final=True)
+    second.extras.log.move(no_cleaner, final=True)
     third.ensure_extras().logged().stdout.add(b"just begun\n")
     third.taken_at += 10
     writer = writing(worker, [first, second, third, running(world.started(worker)[0])])

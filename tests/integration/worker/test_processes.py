@@ -111,7 +111,7 @@ def test_ten_megabytes_in_a_line_and_bytes_that_are_no_text_are_bounded_and_show
     assert outcome.state is RunState.SUCCEEDED
     log = outcome.extras.log
     assert log.stdout.text() == "y" * 65536
-    assert log.stderr.text() == "\ufffd\0 no text"
+    assert log.stderr.text() == "\ufffd\\x00 no text"
     assert log.dropped == 10_000_000 - 65536
 
 

@@ -417,9 +417,40 @@ def test_a_stream_is_taken_up_again_after_the_last_event():
     with client_of(server) as client:
         found = [event.data for event in client.runs.events(job_id="j")]
     assert found == [1, 2]
-    assert [request.headers.get("last-event-id") for request in server.asked] == [None, "2", "2", "2"]
+    assert [request.headers.get("last-event-id") for request in server.asked] == [None, "1", "1", "2"]
     assert {request.headers["accept"] for request in server.asked} == {"text/event-stream"}
     assert server.asked[0].url.params["job"] == "j"
+
+
+END = 'id: 1:0:5:0:end\nevent: end\ndata: {"reason": "finished", "state": "dead"}\n\n'
+OUTPUT = [
+    event_stream('id: 1:0:5:0\nevent: output\ndata: {"text": "one"}\n\n', "event: out", cut=True),
+    event_stream('event: end\ndata: {"reason": "shutdown"}\n\n'),
+    event_stream(END, "id: 9\nevent: output\ndata: {}\n\n"),
+]
+
+
+def test_the_output_of_a_run_is_followed_over_breaks_until_the_run_has_finished():
+    server = Server(*OUTPUT)
+    with client_of(server) as client:
+        found = [(event.event, event.data) for event in client.runs.follow_logs("r", attempt=2)]
+    assert found == [
+        ("output", {"text": "one"}),
+        ("end", {"reason": "shutdown"}),
+        ("end", {"reason": "finished", "state": "dead"}),
+    ]
+    assert [request.headers.get("last-event-id") for request in server.asked] == [None, "1:0:5:0", "1:0:5:0"]
+    assert {str(request.url.query, "ascii") for request in server.asked} == {"attempt=2&follow=true"}
+
+
+def test_the_output_of_a_run_is_followed_on_an_event_loop():
+    async def follow() -> list[str]:
+        transport = httpx.MockTransport(Server(*OUTPUT))
+        async with AsyncClient("https://noonmark.test", KEY, transport=transport) as client:
+            client._driver.retries = Retries(base_seconds=0)
+            return [event.event async for event in client.runs.follow_logs("r")]
+
+    assert asyncio.run(follow()) == ["output", "end", "end"]
 
 
 def test_a_stream_that_is_refused_is_an_error():

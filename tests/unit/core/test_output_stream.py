@@ -5,7 +5,7 @@ import random
 import pytest
 
 from noonmark.attempts.redaction import Redactor
-from noonmark.core.output_stream import OutputStream
+from noonmark.core.output_stream import OutputStream, no_cleaner
 
 KEY = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n"
 SECRETS = {
@@ -27,14 +27,14 @@ def stream_of(*parts: bytes, cleaner: Redactor | None = None, limit: int = 65536
     stream = OutputStream(limit)
     for part in parts:
         stream.add(part)
-        stream.move(cleaner)
+        stream.move(lambda: cleaner)
     return stream
 
 
 def at_once(data: bytes, cleaner: Redactor | None = REDACTOR) -> str:
     stream = OutputStream()
     stream.add(data)
-    stream.move(cleaner, final=True)
+    stream.move(lambda: cleaner, final=True)
     return stream.stored_text()
 
 
@@ -42,7 +42,7 @@ def test_whole_lines_are_stored_and_the_rest_waits():
     stream = stream_of(b"one\ntwo\nthr")
     assert (stream.stored_text(), stream.end, stream.text()) == ("one\ntwo\n", 8, "one\ntwo\nthr")
     stream.add(b"ee")
-    stream.move(None, final=True)
+    stream.move(no_cleaner, final=True)
     assert (stream.stored_text(), stream.end, stream.dropped) == ("one\ntwo\nthree", 13, 0)
 
 
@@ -55,7 +55,7 @@ def test_a_line_that_does_not_end_is_stored_in_whole_characters():
     stream = stream_of(data[:-1])
     assert stream.stored_text() == "é✓" * 7999 + "é"
     stream.add(data[-1:] + b"\n")
-    stream.move(None)
+    stream.move(no_cleaner)
     assert stream.stored_text() == data.decode() + "\n"
 
 
@@ -63,16 +63,16 @@ def test_bytes_that_are_no_text_are_replaced_wherever_they_are_moved():
     data = b"a\xff\xe2\x82\nb\0\xf0\n\xe2\x82"
     assert at_once(data, None) == "a\ufffd\ufffd\nb\\x00\ufffd\n\ufffd"
     stream = stream_of(*(data[n : n + 1] for n in range(len(data))))
-    stream.move(None, final=True)
+    stream.move(no_cleaner, final=True)
     assert stream.stored_text() == at_once(data, None)
     assert stream.end == len(stream.stored_text().encode())
 
 
 def test_a_closed_stream_accepts_nothing():
     stream = stream_of(b"end")
-    stream.move(None, final=True)
+    stream.move(no_cleaner, final=True)
     stream.add(b"late\n")
-    stream.move(None, final=True)
+    stream.move(no_cleaner, final=True)
     assert stream.stored_text() == "end"
 
 
@@ -85,9 +85,9 @@ def test_the_stored_end_is_bounded_and_its_bytes_are_counted():
 def test_after_a_flood_nothing_from_before_the_gap_is_kept():
     stream = OutputStream(100)
     stream.add(b"before\n")
-    stream.move(None)
+    stream.move(no_cleaner)
     stream.add(b"".join(f"{n:09d}\n".encode() for n in range(100)))
-    stream.move(None)
+    stream.move(no_cleaner)
     assert stream.stored_text().splitlines() == [f"{n:09d}" for n in range(90, 100)]
     assert (stream.end, stream.dropped) == (1007, 907)
 
@@ -98,9 +98,9 @@ def test_wherever_output_is_cut_in_two_the_same_is_stored_and_nothing_is_shown_t
     stream = stream_of(data[:at], cleaner=REDACTOR)
     shown = stream.stored_text()
     stream.add(data[at:])
-    stream.move(REDACTOR)
+    stream.move(lambda: REDACTOR)
     later = stream.stored_text()
-    stream.move(REDACTOR, final=True)
+    stream.move(lambda: REDACTOR, final=True)
     assert stream.stored_text() == at_once(data)
     assert later.startswith(shown)
     assert stream.stored_text().startswith(later)
@@ -127,10 +127,10 @@ def test_however_output_arrives_it_shows_what_its_end_shows(seed):
         size = chance.randint(1, 8)
         stream.add(left[:size])
         left = left[size:]
-        stream.move(redactor)
+        stream.move(lambda: redactor)
         assert stream.stored_text().startswith(shown)
         shown = stream.stored_text()
-    stream.move(redactor, final=True)
+    stream.move(lambda: redactor, final=True)
     assert stream.stored_text().startswith(shown)
     assert stream.stored_text() == at_once(data, redactor)
 
@@ -149,14 +149,14 @@ def test_what_a_flood_leaves_of_a_secret_is_not_shown():
     limit = len(KEY)
     stream = OutputStream(limit)
     stream.add(b"before\n" + KEY.encode() + b"a line\n")
-    stream.move(REDACTOR)
+    stream.move(lambda: REDACTOR)
     assert set(stream.stored_text().split()) == {"[secret:key]", "a", "line"}
 
 
 def test_a_secret_that_is_received_later_is_removed_from_what_is_stored():
     stream = stream_of(b"guessed hunter2-hunter2\n", b"more\n")
     stream.add(b"known\n")
-    stream.move(REDACTOR)
+    stream.move(lambda: REDACTOR)
     assert stream.stored_text() == "guessed [secret:token]\nmore\nknown\n"
 
 
@@ -164,5 +164,18 @@ def test_a_long_line_holds_back_only_what_can_be_a_secret():
     stream = stream_of(b"y" * 20_000 + b"hunter2-", cleaner=REDACTOR)
     assert stream.stored_text() == "y" * 20_000
     stream.add(b"hunter2" + b"z" * 20_000)
-    stream.move(REDACTOR, final=True)
+    stream.move(lambda: REDACTOR, final=True)
     assert stream.stored_text() == "y" * 20_000 + "[secret:token]" + "z" * 20_000
+
+
+def test_what_is_added_after_the_secrets_were_read_waits_for_the_next_move():
+    stream = OutputStream()
+    stream.add(b"before\n")
+
+    def just_now():
+        stream.add(b"hunter2-hunter2\n")
+
+    stream.move(just_now)
+    assert stream.stored_text() == "before\n"
+    stream.move(lambda: REDACTOR)
+    assert stream.stored_text() == "before\n[secret:token]\n"

@@ -166,7 +166,7 @@ def test_secrets_are_removed_from_both(route):
     print_for(attempt)
     print("a hunter2-hunter2", end="!\n")
     finish_lines(attempt)
-    attempt.extras.log.move(attempt.redactor, final=True)
+    attempt.extras.log.move(attempt.current_redactor, final=True)
     assert attempt.extras.log.stdout.text() == "a [secret:key]!\n"
     assert [event["message"] for event in events(real)] == ["a [secret:key]!"]
 

@@ -120,6 +120,7 @@ def test_an_outcome_is_cleaned_in_all_its_words():
     lost = cleaned(failed(of, "failed: hunter2"), redactor)
     assert lost.error == "failed: [secret:key]"
     kept = lost.extras.log
+    kept.move(lambda: redactor, final=True)
     assert (kept.stdout.text(), kept.stderr.text(), kept.lines.text()) == (
         "out [secret:key]",
         "err [secret:key]",

@@ -251,11 +251,9 @@ class Executors:
         if attempt.trace is not None:
             attempt.trace.ended_at = time.monotonic()
             outcome.traceparent = attempt.trace.context.traceparent
-        if attempt.redactor is not None:
-            return cleaned(outcome, attempt.redactor)
         if attempt.extras is not None and attempt.extras.log is not None:
-            attempt.extras.log.move(None, final=True)
-        return outcome
+            attempt.extras.log.move(attempt.current_redactor, final=True)
+        return outcome if attempt.redactor is None else cleaned(outcome, attempt.redactor)
 
     def _may_begin(self, attempt: RunningAttempt) -> bool:
         # In this order: a run that is still open was not dropped with an earlier lease, so the lease that was

@@ -102,9 +102,15 @@ class LogWriter:
         logs = [(attempt, attempt.extras.log) for attempt in attempts if attempt.extras is not None]
         left = [(attempt, log) for attempt, log in logs if log is not None and not log.closed]
         for attempt, log in left:
-            log.move(attempt.redactor, final=True)
-        while (batch := list(_first(left, ROUND_BYTES))) and time.monotonic() < until:
-            self._save(connection, batch)
+            log.move(attempt.current_redactor, final=True)
+        try:
+            while (batch := list(_first(left, ROUND_BYTES))) and time.monotonic() < until:
+                self._save(connection, batch)
+        except psycopg.Error as error:
+            if classify(error) is not DbFault.PERMANENT:
+                raise
+            # Output that Postgres refuses does not keep the runs from being handed back.
+            self._log.warning("last_logs_not_stored", error=str(error).strip())
 
     def _waiting(self) -> list[tuple[RunningAttempt, AttemptLog]]:
         """Return the attempts with output that may not be stored, those that wait longest first."""
@@ -149,7 +155,7 @@ def _first(
     """Clean and yield the output of the first attempts, of about this size together."""
     runs: set[UUID] = set()
     for attempt, log in waiting:
-        log.move(attempt.redactor)
+        log.move(attempt.current_redactor)
         if attempt.run.id in runs:
             continue  # one attempt of a run at a time: only the latest can still own it
         runs.add(attempt.run.id)

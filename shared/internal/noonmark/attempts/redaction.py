@@ -130,14 +130,11 @@ class Redactor:
 
 
 def cleaned(outcome: Outcome, redactor: Redactor) -> Outcome:
-    """Remove the secrets from all texts of an outcome."""
+    """Remove the secrets from the error and the result of an outcome; `AttemptLog.move` cleans output."""
     if outcome.error is not None:
         outcome.error = redactor.clean(outcome.error, cut=True)
     if outcome.result is not None:
         outcome.result = redactor.clean_json(outcome.result)
-    extras = outcome.extras
-    if extras is not None and extras.log is not None:
-        extras.log.move(redactor, final=True)
     return outcome
 
 

@@ -181,6 +181,10 @@ class RunningAttempt:
         if self.clock is not None:
             self.clock.start(self)
 
+    def current_redactor(self) -> Redactor | None:
+        """Return what removes the secrets that the attempt has received by now."""
+        return self.redactor
+
     def ensure_extras(self) -> OutcomeExtras:
         """Return log, notes and events of the attempt, to add to them."""
         if self.extras is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from noonmark.core.bounded_tail import TAIL_BYTES
@@ -103,11 +104,13 @@ class OutputStream:
                 self._raw += data
                 self._trim()
 
-    def move(self, cleaner: Cleaner | None, *, final: bool = False) -> None:
+    def move(self, cleaner_of: Callable[[], Cleaner | None], *, final: bool = False) -> None:
         """Clean whole lines and add them to the stored stream.
 
         Args:
-            cleaner: removes the secrets that the attempt has received; None if there are none.
+            cleaner_of: returns what removes the secrets that the attempt has received; None if there are
+                none. It is called after the lines were taken, because the attempt may just have received a
+                secret and printed it.
             final: move everything, and close the stream: it accepts nothing more.
         """
         with self._moving:
@@ -119,6 +122,7 @@ class OutputStream:
                 self._raw.clear()
                 self._lost = 0
                 self._moved = self._added
+            cleaner = cleaner_of()
             if lost:
                 self._cut = self._has_gap = True
                 whole = _whole_characters(raw)
@@ -173,6 +177,10 @@ class OutputStream:
             return self._tail
         text = self.stored_text()
         return cleaner.clean_part(text, cut_start=self.dropped > 0, cut_end=False).encode()
+
+
+def no_cleaner() -> None:
+    """Return no cleaner, for an attempt that cannot have received secrets."""
 
 
 def storable(text: str) -> str:

@@ -30,6 +30,7 @@ class EventParser:
         self.last_id: str | None = None
         self.retry_seconds: float | None = None
         self._rest = ""
+        self._id: str | None = None
         self._event = ""
         self._data: list[str] = []
 
@@ -45,7 +46,7 @@ class EventParser:
 
     def restart(self) -> None:
         """Drop what is incomplete: the stream broke, and restarts after the last id."""
-        self._rest, self._event, self._data = "", "", []
+        self._rest, self._id, self._event, self._data = "", self.last_id, "", []
 
     def _line(self, line: str) -> ServerEvent | None:
         if not line:
@@ -57,12 +58,14 @@ class EventParser:
         elif name == "event":
             self._event = value
         elif name == "id" and "\0" not in value:
-            self.last_id = value
+            self._id = value
         elif name == "retry" and value.isdecimal():
             self.retry_seconds = int(value) / 1000
         return None
 
     def _complete(self) -> ServerEvent | None:
+        # Not earlier: a stream that breaks within an event is resumed before that event.
+        self.last_id = self._id
         event, data = self._event or "message", "\n".join(self._data)
         had = bool(self._data)
         self._event, self._data = "", []

@@ -130,6 +130,8 @@ class _Attempt:
     def _result(self, outcome: Outcome, error: BaseException | None) -> HandlerResult:
         if self.attempt.redactor is not None:
             outcome = cleaned(outcome, self.attempt.redactor)
+            if self.attempt.extras is not None and self.attempt.extras.log is not None:
+                self.attempt.extras.log.move(self.attempt.current_redactor, final=True)
         return _result_of(outcome, error, self.notes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import UUID
@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from noonmark.core.output_stream import Cleaner, OutputStream
+from noonmark.core.output_stream import Cleaner, OutputStream, no_cleaner
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.database.statements import statement
 
@@ -72,11 +72,16 @@ class AttemptLog:
         """Append a line that was logged through the context. Any thread may call this."""
         self.lines.add(line.encode("utf-8", "backslashreplace") + b"\n")
 
-    def move(self, cleaner: Cleaner | None, *, final: bool = False) -> None:
-        """Clean what can be cleaned of each stream; at the end of the attempt everything, and close it."""
+    def move(self, cleaner_of: Callable[[], Cleaner | None], *, final: bool = False) -> None:
+        """Clean what can be cleaned of each stream; at the end of the attempt everything, and close it.
+
+        Args:
+            cleaner_of: see `OutputStream.move`.
+            final: whether the attempt is over.
+        """
         for stream in self.streams:
             if final or stream.has_unmoved:
-                stream.move(cleaner, final=final)
+                stream.move(cleaner_of, final=final)
         if final:
             self.closed = True
 
@@ -167,7 +172,7 @@ def write_logs(connection: psycopg.Connection, logs: Sequence[tuple[Ended, Attem
     if not logs:
         return
     for _, log in logs:
-        log.move(None, final=True)  # closed already if the attempt has received secrets
+        log.move(no_cleaner, final=True)  # closed already if the attempt has received secrets
     connection.execute(
         statement("insert_attempt_logs"),
         {
