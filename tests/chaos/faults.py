@@ -19,6 +19,10 @@ from tests.support.proxy import Toxic
 from tests.support.starver import Starver
 
 LEASE_SECONDS = 3.0
+KILLS_PER_PAUSE = 4
+STRETCH_SECONDS = 10.0
+"""Of the rare faults, so many seconds of a round have a few."""
+
 TOXICS = {
     "latency": Toxic(latency=0.05, jitter=0.1),
     "slice": Toxic(slice_bytes=64, latency=0.002),
@@ -71,22 +75,34 @@ class Menu:
     dice: Random
 
     def plan(self, seconds: float, kills: int) -> None:
-        """Spread a round's faults over its time: many kills, and a few of everything else."""
+        """Spread a round's faults over its time: many kills and some pauses, and a few of everything else."""
         for _ in range(kills):
             self.agenda.add(self.dice.uniform(0, seconds), self.kill)
+        for _ in range(kills // KILLS_PER_PAUSE):
+            self.agenda.add(self.dice.uniform(0, seconds * 0.9), self.pause)
+        stretches = max(1, round(seconds / STRETCH_SECONDS))
+        for number in range(stretches):
+            self._plan_rare(number * seconds / stretches, seconds / stretches)
+
+    def _plan_rare(self, begin: float, seconds: float) -> None:
+        """Choose what happens once or twice in a stretch of a round."""
+
+        def add(within: float, action: Callable[[], None]) -> None:
+            self.agenda.add(begin + self.dice.uniform(0, seconds * within), action)
+
         rare = [self.pause, self.terminate, self.toxics, self.toxics, self.poison, self.storm, self.starve]
         if not self.world.disk.why:
             rare.append(self.fill_disk)
         if not self.world.clocks.why:
             rare.append(self.turn_clocks)
             if self.dice.random() < 0.1:
-                self.agenda.add(self.dice.uniform(0, seconds * 0.7), self.set_database_ahead)
+                add(0.7, self.set_database_ahead)
         for action in self.dice.sample(rare, 4):
-            self.agenda.add(self.dice.uniform(0, seconds * 0.7), action)
+            add(0.7, action)
         # At most one of these: two at once are only a longer outage.
         servers = [self.backend, self.crash_postgres, self.fail_over, self.kill_broker, self.restart_broker]
         if self.dice.random() < 0.7:
-            self.agenda.add(self.dice.uniform(0, seconds * 0.6), self.dice.choice(servers))
+            add(0.6, self.dice.choice(servers))
 
     # -- processes -------------------------------------------------------------------------------------
 
