@@ -49,7 +49,8 @@ class StoredStream:
     @property
     def dropped(self) -> int:
         """The number of bytes that are not kept."""
-        return self.end - len(self.kept)
+        # The label of a secret that was removed later can be longer than the secret.
+        return max(0, self.end - len(self.kept))
 
     @property
     def text(self) -> str:
