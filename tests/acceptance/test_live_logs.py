@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -44,15 +45,20 @@ def start(noonmark: Cluster, command: Any, tmp_path: Path, folder: Path) -> Call
     return begin
 
 
-@contextmanager
-def followed(*words: str) -> Iterator[Iterator[str]]:
-    """The lines of `noonmark run logs -f` as they come."""
-    process = subprocess.Popen(
+def following(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         [sys.executable, "-m", "noonmark.cli.main", "run", "logs", *words, "--follow"],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": ""},
     )
+
+
+@contextmanager
+def followed(*words: str) -> Iterator[Iterator[str]]:
+    """The lines of `noonmark run logs -f` as they come."""
+    process = following(*words)
     assert process.stdout is not None
     try:
         yield map(str.rstrip, process.stdout)
@@ -84,6 +90,12 @@ def test_lines_are_followed_before_the_run_has_ended(noonmark, start, folder, na
 def test_all_streams_are_followed_over_a_retry_and_the_worker_logs_them(noonmark, start, folder):
     node = worker(noonmark)
     run = start("retried")
+    interrupted = following(run)
+    assert interrupted.stdout is not None
+    interrupted.stdout.readline()
+    interrupted.send_signal(signal.SIGINT)
+    assert interrupted.communicate(timeout=60)[1] == ""
+    assert interrupted.returncode == 130
     with followed(run) as lines:
         first = [next(lines) for _ in range(2)]
         (folder / "end-1").touch()

@@ -11,6 +11,8 @@ from noonmark.handlers import Context, handler
 
 _BETWEEN_SECONDS = 0.2
 
+print("imported")
+
 
 def may_end(ctx: Context) -> bool:
     return Path(ctx.payload["folder"], f"end-{ctx.attempt}").exists()

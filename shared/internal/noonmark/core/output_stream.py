@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from noonmark.core.bounded_tail import TAIL_BYTES
@@ -31,6 +32,30 @@ class Cleaner(Protocol):
             text: a part of a stream.
             cut_start: whether the stream was cut directly before it.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStream:
+    """The stored stream at one moment.
+
+    Attributes:
+        end: the number of its bytes, including those that are not kept.
+        kept: its last bytes.
+    """
+
+    end: int
+    kept: bytes
+
+    @property
+    def dropped(self) -> int:
+        """The number of bytes that are not kept."""
+        # The label of a secret that was removed later can be longer than the secret.
+        return max(0, self.end - len(self.kept))
+
+    @property
+    def text(self) -> str:
+        """The kept bytes, from the first whole character on."""
+        return _whole_characters(self.kept).decode("utf-8", "replace")
 
 
 class OutputStream:
@@ -84,12 +109,7 @@ class OutputStream:
     @property
     def dropped(self) -> int:
         """The number of bytes of the stored stream that are not kept."""
-        return self._end - len(self._tail)
-
-    @property
-    def stored_bytes(self) -> int:
-        """The number of bytes of the stored stream that are kept."""
-        return len(self._tail)
+        return self.stored().dropped
 
     @property
     def has_unmoved(self) -> bool:
@@ -129,8 +149,8 @@ class OutputStream:
                 lost, raw = lost + len(raw) - len(whole), whole
             length = len(raw) if final else self._settled(raw, cleaner)
             stored = self._cleaned(raw[:length], cleaner, cut_end=final and self._has_gap)
+            kept = self._recleaned(cleaner) if not lost else b""  # only moves change it
             with self._lock:
-                kept = self._recleaned(cleaner) if not lost else b""
                 self._tail = (kept + stored)[-self._limit :]
                 self._end += lost + len(stored)
                 self._cut = self._cut and not length
@@ -138,9 +158,14 @@ class OutputStream:
                     self._raw[:0] = rest
                     self._trim()
 
+    def stored(self) -> StoredStream:
+        """Return the stored stream at one moment, while others can move more to it."""
+        with self._lock:
+            return StoredStream(self._end, self._tail)
+
     def stored_text(self) -> str:
         """Return the kept end of the stored stream, from the first whole character on."""
-        return _whole_characters(self._tail).decode("utf-8", "replace")
+        return self.stored().text
 
     def text(self) -> str:
         """Return the end of everything that was added, cleaned or not."""

@@ -103,6 +103,7 @@ class LiveLog:
         ends: the number of bytes of each stream.
         texts: the kept end of each stream; None if it is stored already.
         dropped: the number of bytes before the kept ends.
+        size: the bytes of the texts.
     """
 
     run: StartedRun
@@ -110,23 +111,19 @@ class LiveLog:
     ends: Ends
     texts: tuple[str | None, str | None, str | None]
     dropped: int
-
-    @property
-    def size(self) -> int:
-        """The characters of the texts."""
-        return sum(len(text) for text in self.texts if text is not None)
+    size: int
 
     @classmethod
     def of(cls, run: StartedRun, fence: int, log: AttemptLog) -> LiveLog | None:
         """Return what of a log is not stored yet; None if everything is."""
-        ends, saved = log.ends, log.saved or _NOTHING
+        stdout, stderr, lines = streams = [stream.stored() for stream in log.streams]
+        ends, saved = (stdout.end, stderr.end, lines.end), log.saved or _NOTHING
         if ends == saved:
             return None
-        first, second, third = (
-            stream.stored_text() if end != known else None
-            for stream, end, known in zip(log.streams, ends, saved, strict=True)
-        )
-        return cls(run, fence, ends, (first, second, third), log.dropped)
+        new = [stream if stream.end != known else None for stream, known in zip(streams, saved, strict=True)]
+        first, second, third = (stream.text if stream is not None else None for stream in new)
+        size = sum(len(stream.kept) for stream in new if stream is not None)
+        return cls(run, fence, ends, (first, second, third), sum(s.dropped for s in streams), size)
 
 
 @dataclass(frozen=True, slots=True)
