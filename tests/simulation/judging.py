@@ -20,10 +20,7 @@ from tests.support.ledger import read_ledger
 from tests.support.stack import Postgres
 
 from noonmark.verify import Expected, History, Report, judge
-from noonmark.verify.history import Message, Passed, Pause, Span, Unpassed
-
-_AFTERMATH = timedelta(hours=1)
-"""For so long after a fault the order of lanes is not judged: what it kept back starts by and by."""
+from noonmark.verify.history import Message, Passed, Pause, Unpassed
 
 _ROWS = (
     (
@@ -152,7 +149,6 @@ def report_on(day: Day) -> Report:
             _note(found, place, offset, stored.value, passed=offset < committed)
     read_ledger(day.db, found, [NAMESPACE], [SOURCE])
     found.pauses = list(_pauses(day))
-    found.faults = [Span(what, at, at + _AFTERMATH) for at, what in day.faults]
     expected = Expected(acknowledged=set(day.acknowledged), refusable=set(day.refusable))
     return judge(found, expected, bound=timedelta(0))
 
