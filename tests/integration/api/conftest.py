@@ -12,7 +12,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from tests.integration.api.scene import Scene, plant_keys
 from tests.integration.store.world import World, open_world
-from tests.support.asgi import calling
+from tests.support.asgi import Caller, calling
 from tests.support.keys import make_token
 
 from noonmark.api.app import build_app
@@ -112,6 +112,21 @@ def api(server: httpx.Client, token: Callable[..., str]) -> Call:
         return answer
 
     return call
+
+
+@pytest.fixture
+def call(parts: ApiContext, settings: Settings) -> Iterator[Caller]:
+    """Sends requests to the whole application as they stand; without credentials unless `key=` is given."""
+    authenticator = Authenticator(settings.dsn, settings)
+    with calling(build_app(parts, authenticator)) as caller:
+        yield caller
+    authenticator.close()
+
+
+@pytest.fixture
+def key(token: Callable[..., str]) -> str:
+    """Token of an admin of the platform."""
+    return token()
 
 
 @pytest.fixture

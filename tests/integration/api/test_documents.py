@@ -6,22 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.asgi import Caller, calling
-
-from noonmark.api.app import build_app
-from noonmark.auth.authenticator import Authenticator
+from tests.support.asgi import Caller
 
 pytestmark = pytest.mark.postgres
 
 EXPORTED = Path(__file__).parents[3] / "schemas" / "json"
-
-
-@pytest.fixture
-def call(parts, settings):
-    authenticator = Authenticator(settings.dsn, settings)
-    with calling(build_app(parts, authenticator)) as caller:
-        yield caller
-    authenticator.close()
 
 
 def test_openapi_is_served_as_it_is_exported(call: Caller):

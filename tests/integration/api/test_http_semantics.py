@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from tests.integration.api.scene import ROUTES, Scene, target_of
-from tests.support.asgi import Answer, Caller, calling
+from tests.support.asgi import Answer, Caller
 
-from noonmark.api.app import build_api, build_app
+from noonmark.api.app import build_api
 from noonmark.api.http.route_list import routes_of
-from noonmark.auth.authenticator import Authenticator
 
 pytestmark = pytest.mark.postgres
 
@@ -22,19 +19,6 @@ JOB = {
 }
 CALENDAR = "/v1/calendars/feasts"
 OPEN = ("/healthz", "/openapi.json", "/asyncapi.json")
-
-
-@pytest.fixture
-def call(parts, settings) -> Iterator[Caller]:
-    authenticator = Authenticator(settings.dsn, settings)
-    with calling(build_app(parts, authenticator)) as caller:
-        yield caller
-    authenticator.close()
-
-
-@pytest.fixture
-def key(token) -> str:
-    return token()
 
 
 def told(answer: Answer, status: int) -> str:

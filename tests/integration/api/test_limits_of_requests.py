@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.support.asgi import Answer
 
-import pytest
-from tests.support.asgi import Answer, Caller, calling
-
-from noonmark.api.app import build_app
 from noonmark.api.server import gate
-from noonmark.auth.authenticator import Authenticator
 
 JOB = {"name": "a", "type": "http", "payload": {"url": "https://example.com/"}}
-
-
-@pytest.fixture
-def call(parts, settings) -> Iterator[Caller]:
-    authenticator = Authenticator(settings.dsn, settings)
-    with calling(build_app(parts, authenticator)) as caller:
-        yield caller
-    authenticator.close()
-
-
-@pytest.fixture
-def key(token) -> str:
-    return token()
 
 
 def problem(answer: Answer, status: int, slug: str) -> dict:

@@ -60,7 +60,7 @@ class SafeMethods:
 
 
 class _NothingMoreError(OSError):
-    """Ends a response whose rest nobody gets: servers of streams stop at an error of this kind."""
+    """Ends a response whose rest is not sent: servers of streams stop at an error of this kind."""
 
 
 class _ReadResponse:
