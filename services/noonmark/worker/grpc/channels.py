@@ -80,7 +80,7 @@ class _TargetChannel:
         """Record that the name is resolved, or cannot be."""
         self.opening = None
         if not task.cancelled():
-            task.exception()  # if all callers have given up, nobody else reads it
+            task.exception()  # if all callers have given up, it is read nowhere else
 
 
 class GrpcChannels:
@@ -166,7 +166,7 @@ class GrpcChannels:
         """Return the channel of a target, recently checked; a new one if its addresses have changed.
 
         The name is resolved once for all who wait. One after the other, the last of them would wait as many
-        times as long for a name that nobody answers.
+        times as long for a name that no server answers.
         """
         while True:
             known = cached.open

@@ -26,7 +26,7 @@ def system_addresses(host: str) -> list[str]:
     """Return the addresses of a name, in the order of the system's resolver.
 
     Raises:
-        OSError: the name has no address, or nobody answers.
+        OSError: the name has no address, or no server answers.
     """
     infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(info[4][0]) for info in infos))
@@ -87,4 +87,4 @@ class NameLookup:
     def _ended(self, host: str, task: asyncio.Task[list[str]]) -> None:
         del self._running[host]
         if not task.cancelled():
-            task.exception()  # if all callers have given up, nobody else reads it
+            task.exception()  # if all callers have given up, it is read nowhere else
