@@ -4,7 +4,7 @@ NOONMARK_RECORD=1 python -m pytest tests/acceptance/test_alert_recordings.py
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -13,118 +13,134 @@ from tests.acceptance.test_forged_messages import send
 from tests.chart.alert_rules import RECORDED, RECORDINGS, read_series, rule_groups
 from tests.support.cluster import SERVICES, Cluster
 from tests.support.deploy_tools import tool
+from tests.support.node import Node
 from tests.support.publish import Load
 from tests.support.recordings import Recording, judge
 
 from noonmark.core.states import Lane
 
-pytestmark = pytest.mark.slow
+
+PARTS = ("postgres", "kafka", "trigger", "dispatcher", "observer")
 
 
-def start(noonmark: Cluster) -> Recording:
-    """Every service, with a watchdog that can reach its URL in no way."""
-    noonmark.start(*SERVICES, "observer")
-    noonmark.start("api", api_port="0")
-    noonmark.start(
-        "watchdog", watchdog_seconds="1", watchdog_stale_seconds="10", watchdog_url="http://127.0.0.1:9/"
-    )
-    return Recording()
+class Stage:
+    """One installation, and what is done to it for each recording. The states follow each other."""
 
+    def __init__(self, noonmark: Cluster) -> None:
+        self.noonmark = noonmark
+        nodes = [noonmark.launch(service) for service in (*SERVICES, "observer")]
+        nodes.append(noonmark.launch("watchdog", watchdog_seconds="1", watchdog_stale_seconds="30"))
+        self.api = noonmark.launch("api", api_port="0")
+        for node in (*nodes, self.api):
+            noonmark.await_ready(node, 120)
 
-def scrape(noonmark: Cluster, recording: Recording, steps: int = 1) -> None:
-    for _ in range(steps):
-        recording.scrape(noonmark.nodes, read_series())
+    def living(self) -> list[Node]:
+        return [node for node in self.noonmark.nodes if node.expected_alive]
 
+    def kill(self, *services: str) -> None:
+        for service in services:
+            self.noonmark.node(service).kill()
 
-def kill(noonmark: Cluster, *services: str) -> None:
-    for service in services:
-        noonmark.node(service).kill()
+    def is_well(self) -> bool:
+        return self.noonmark.node("watchdog").metric("noonmark_watchdog_part_ok") == len(PARTS)
 
+    def healthy(self) -> Recording:
+        recording, nodes = Recording(), self.living()
+        for _ in range(15):
+            load = Load()
+            load.now(6)
+            self.noonmark.publish(load)
+            self.noonmark.settle(load)
+            assert httpx.get(f"{self.api.api_url}/openapi.json", timeout=30).status_code == 200
+            # On a machine that is too busy for a while, the watchdog is right to say so.
+            self.noonmark.wait(self.is_well, "every part to make progress", 120)
+            recording.scrape(nodes, read_series())
+        return recording
 
-def healthy(noonmark: Cluster) -> Recording:
-    noonmark.start(*SERVICES, "observer")
-    noonmark.start("watchdog", watchdog_seconds="1")
-    (api,) = noonmark.start("api", api_port="0")
-    recording = Recording()
-    for _ in range(20):
-        load = Load()
-        load.now(6)
-        noonmark.publish(load)
-        noonmark.settle(load)
-        assert httpx.get(f"{api.api_url}/openapi.json").status_code == 200
-        scrape(noonmark, recording)
-    return recording
+    def jobs_and_messages_bad(self) -> Recording:
+        recording, nodes = Recording(), self.living()
+        recording.scrape(nodes, read_series())
+        worker = self.noonmark.node("worker")
+        send(self.noonmark, Lane.NORMAL, *(b"no json %d" % number for number in range(20)))
+        rejected = "noonmark_message_rejected_total"
+        self.noonmark.wait(lambda: worker.metric(rejected, reason="malformed") == 20, "refusals")
+        for _ in range(18):
+            load = Load()
+            load.now(
+                *(40, "chaos.flaky"),
+                ends=("dead",),
+                payload={"fails": 9},
+                retry_delay_seconds=0,
+                max_retries=2,
+            )
+            load.invalid(10)
+            self.noonmark.publish(load)
+            self.noonmark.settle(load)
+            recording.scrape(nodes, read_series())
+        return recording
 
-
-def services_killed(noonmark: Cluster) -> Recording:
-    recording = start(noonmark)
-    scrape(noonmark, recording, 2)
-    kill(noonmark, "worker")
-    load = Load()
-    load.now(6, priority="high")
-    noonmark.take_in(load)
-    kill(noonmark, "intake", "api", "observer", "watchdog")
-    dispatcher, trigger = noonmark.node("dispatcher"), noonmark.node("trigger")
-    noonmark.wait(
-        lambda: dispatcher.metric("noonmark_start_backlog_seconds", lane="high") > 6, "an old backlog"
-    )
-    noonmark.wait(lambda: trigger.metric("noonmark_workers", state="live") == 0, "no worker to be seen")
-    scrape(noonmark, recording, 12)
-    return recording
-
-
-def trigger_and_dispatcher_killed(noonmark: Cluster) -> Recording:
-    recording = start(noonmark)
-    watchdog = noonmark.node("watchdog")
-    failed = "noonmark_watchdog_beats_total"
-    for beats in range(1, 9):
-        noonmark.wait(lambda beats=beats: watchdog.metric(failed, result="failed") >= beats, "beats to fail")
-        scrape(noonmark, recording)
-    kill(noonmark, "trigger", "dispatcher")
-    part = "noonmark_watchdog_part_ok"
-    noonmark.wait(
-        lambda: watchdog.metric(part, part="trigger") + watchdog.metric(part, part="dispatcher") == 0,
-        "the watchdog to notice",
-    )
-    scrape(noonmark, recording, 8)
-    return recording
-
-
-def jobs_and_messages_bad(noonmark: Cluster) -> Recording:
-    recording = start(noonmark)
-    scrape(noonmark, recording)
-    worker = noonmark.node("worker")
-    send(noonmark, Lane.NORMAL, *(b"no json %d" % number for number in range(20)))
-    rejected = "noonmark_message_rejected_total"
-    noonmark.wait(lambda: worker.metric(rejected, reason="malformed") == 20, "refusals")
-    for _ in range(18):
-        load = Load()
-        load.now(
-            *(40, "chaos.flaky"),
-            ends=("dead",),
-            payload={"fails": 9},
-            retry_delay_seconds=0,
-            max_retries=2,
+    def trigger_and_dispatcher_killed(self) -> Recording:
+        watchdog = self.noonmark.node("watchdog")
+        watchdog.stop()
+        (watchdog,) = self.noonmark.start(
+            "watchdog",
+            watchdog_seconds="1",
+            watchdog_stale_seconds="10",
+            watchdog_url="http://127.0.0.1:9/",
         )
-        load.invalid(10)
-        noonmark.publish(load)
-        noonmark.settle(load)
-        scrape(noonmark, recording)
-    return recording
+        recording, nodes = Recording(), self.living()
+        beats = "noonmark_watchdog_beats_total"
+        recording.scrape(nodes, read_series())
+        for _ in range(8):
+            before = watchdog.metric(beats, result="failed")
+            self.noonmark.wait(
+                lambda before=before: watchdog.metric(beats, result="failed") > before, "a beat to fail"
+            )
+            recording.scrape(nodes, read_series())
+        self.kill("trigger", "dispatcher")
+        part = "noonmark_watchdog_part_ok"
+        self.noonmark.wait(
+            lambda: watchdog.metric(part, part="trigger") + watchdog.metric(part, part="dispatcher") == 0,
+            "the watchdog to notice",
+        )
+        for _ in range(8):
+            recording.scrape(nodes, read_series())
+        return recording
+
+    def services_killed(self) -> Recording:
+        trigger, dispatcher = self.noonmark.start("trigger", "dispatcher")
+        recording, nodes = Recording(), self.living()
+        for _ in range(2):
+            recording.scrape(nodes, read_series())
+        self.kill("worker")
+        load = Load()
+        load.now(6, priority="high")
+        self.noonmark.take_in(load)
+        self.kill("intake", "api", "observer", "watchdog")
+        age = "noonmark_start_backlog_seconds"
+        self.noonmark.wait(lambda: dispatcher.metric(age, lane="high") > 6, "an old backlog")
+        workers = "noonmark_workers"
+        self.noonmark.wait(lambda: trigger.metric(workers, state="live") == 0, "no worker to be seen")
+        for _ in range(12):
+            recording.scrape(nodes, read_series())
+        return recording
 
 
-STATES: dict[str, Callable[[Cluster], Recording]] = {
-    state.__name__: state
-    for state in (healthy, services_killed, trigger_and_dispatcher_killed, jobs_and_messages_bad)
-}
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_the_alerts_of_a_state_fire_on_what_the_services_show_and_no_others(
-    noonmark: Cluster, state: str, tmp_path: Path
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "states",
+    [("healthy", "jobs_and_messages_bad"), ("trigger_and_dispatcher_killed", "services_killed")],
+    ids=["in use", "killed"],
+)
+def test_alerts_of_a_state_fire_on_what_the_services_show_and_no_others(
+    noonmark: Cluster, tmp_path: Path, states: Sequence[str]
 ) -> None:
-    promtool = tool("promtool")
-    text = STATES[state](noonmark).text()
-    if os.environ.get("NOONMARK_RECORD"):
-        (RECORDINGS / f"{state}.series").write_text(text, encoding="utf-8")
-    assert judge(promtool, rule_groups(), text, RECORDED[state], tmp_path) == ""
+    promtool, stage = tool("promtool"), Stage(noonmark)
+    wrong = {}
+    for state in states:
+        text = getattr(stage, state)().text()
+        if os.environ.get("NOONMARK_RECORD"):
+            (RECORDINGS / f"{state}.series").write_text(text, encoding="utf-8")
+        wrong[state] = judge(promtool, rule_groups(), text, RECORDED[state], tmp_path)
+    assert {state: problem for state, problem in wrong.items() if problem} == {}

@@ -49,8 +49,10 @@ def counted(node: Node) -> dict[str, set[str]]:
 def test_a_running_installation_shows_what_the_page_lists(noonmark: Cluster) -> None:
     register_pool(noonmark.database, "idle")
     noonmark.prepare(["default", "idle"])
-    nodes = noonmark.start(*SERVICES, "observer", "watchdog")
-    nodes += noonmark.start("api", api_port="0")
+    nodes = [noonmark.launch(service) for service in (*SERVICES, "observer", "watchdog")]
+    nodes.append(noonmark.launch("api", api_port="0"))
+    for node in nodes:
+        noonmark.await_ready(node)
     _, trigger, dispatcher, worker, *_ = nodes
     at_first = {node.name: counted(node) for node in nodes}
     load = Load()

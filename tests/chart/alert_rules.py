@@ -38,7 +38,6 @@ RECORDED: dict[str, set[str]] = {
         "NoonmarkMessagesRejected",
         "NoonmarkRejectionsHigh",
         "NoonmarkRetriesStorm",
-        "NoonmarkWatchdogBeatsFail",
     },
 }
 """The alerts that fire on a recording, and nothing else does."""
@@ -56,7 +55,20 @@ def rule_groups() -> list[dict[str, Any]]:
 
 @cache
 def read_series() -> frozenset[str]:
-    """The names of all series that rules read."""
-    return frozenset(
-        one.name for group in rule_groups() for rule in group["rules"] for one in selectors(rule["expr"])
-    )
+    """The names of all series that alerts read, themselves or by what is recorded for them."""
+    rules = [rule for group in rule_groups() for rule in group["rules"]]
+    recorded = {rule["record"]: rule for rule in rules if "record" in rule}
+    found: set[str] = set()
+    left = [one.name for rule in rules if "alert" in rule for one in selectors(rule["expr"])]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            if name in recorded:
+                left += [
+                    one.name
+                    for rule in rules
+                    if rule.get("record") == name
+                    for one in selectors(rule["expr"])
+                ]
+    return frozenset(found - recorded.keys())

@@ -29,7 +29,8 @@ _FIRING = 'group by (alertname) (last_over_time(ALERTS{alertstate="firing",alert
 class Recording:
     """What Prometheus would have read from the processes of one installation, in the Kubernetes namespace `jobs`."""
 
-    series: dict[str, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    series: dict[tuple[str, str], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    """Values by step, by target and by name with its own labels."""
     steps: int = 0
 
     def scrape(self, nodes: Iterable[Node], names: frozenset[str]) -> None:
@@ -37,23 +38,25 @@ class Recording:
         for node in nodes:
             target = f'instance="{node.name}",job="noonmark-{node.service}",namespace="jobs"'
             text = node._get("/metrics")[1] if node.alive else ""
-            self.series[f"up{{{target}}}"][self.steps] = float(bool(text))
+            self.series[target, "up{"][self.steps] = float(bool(text))
             for name, labels, value in _SAMPLE.findall(text):
                 if name in names:
                     own = re.sub(r"\bnamespace=", "exported_namespace=", labels)
                     shown = float(value)
                     if name in _CLOCKS:
                         shown = round(self.steps * STEP_SECONDS - (time.time() - shown), 1)
-                    series = f"{name}{{{','.join(filter(None, (own, target)))}}}"
-                    self.series[series][self.steps] = shown
+                    self.series[target, f"{name}{{{own}"][self.steps] = shown
         self.steps += 1
 
     def text(self) -> str:
-        """The file: a line for each series, with its values in promtool's notation."""
-        return "".join(f"{name} {self._values(name)}\n" for name in sorted(self.series))
+        """The file: a line for each series of a target, with its values in promtool's notation."""
+        lines = []
+        for target, found in groupby(sorted(self.series), key=lambda key: key[0]):
+            lines.append(f"[{target}]")
+            lines += [f"{name}}} {self._values(self.series[target, name])}" for _, name in found]
+        return "\n".join(lines) + "\n"
 
-    def _values(self, name: str) -> str:
-        values = self.series[name]
+    def _values(self, values: Mapping[int, float]) -> str:
         words = [f"{values[step]:g}" if step in values else "_" for step in range(self.steps)]
         # Where a target is gone, Prometheus marks its series at once.
         for step in range(1, self.steps):
@@ -70,8 +73,15 @@ def _short(word: str, count: int) -> str:
 
 def input_series(text: str) -> list[dict[str, str]]:
     """The series of a file, as promtool reads them."""
-    split = [line.rpartition("} ") for line in text.splitlines()]
-    return [{"series": f"{name}}}", "values": values} for name, _, values in split]
+    found, target = [], ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            target = line[1:-1]
+            continue
+        name, _, values = line.rpartition("} ")
+        comma = "" if name.endswith("{") else ","
+        found.append({"series": f"{name}{comma}{target}}}", "values": values})
+    return found
 
 
 def minutes(text: str) -> int:
