@@ -19,7 +19,6 @@ from tests.support.recordings import Recording, judge
 
 from noonmark.core.states import Lane
 
-
 PARTS = ("postgres", "kafka", "trigger", "dispatcher", "observer")
 
 
@@ -109,6 +108,7 @@ class Stage:
 
     def services_killed(self) -> Recording:
         trigger, dispatcher = self.noonmark.start("trigger", "dispatcher")
+        self.noonmark.wait(self.is_well, "every part to make progress", 120)
         recording, nodes = Recording(), self.living()
         for _ in range(2):
             recording.scrape(nodes, read_series())
