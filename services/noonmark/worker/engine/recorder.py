@@ -12,6 +12,7 @@ import psycopg
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.traces import record_spans
 from noonmark.core.faults import hit
+from noonmark.kafka.topics import Topics
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
 from noonmark.service.runner import Service
@@ -246,24 +247,30 @@ class SettledRuns:
         self._slots = slots
         self._in_flight = in_flight
         self._wake = wake
+        self._topics = Topics(service.settings.topic_prefix)
 
     def __call__(self, outcomes: Sequence[Outcome]) -> None:
         """Settle outcomes that are in Postgres; called by the recorder, from any thread."""
         now = time.monotonic()
         ended: list[RunningAttempt] = []
         durations: dict[tuple[str, str], list[float]] = {}
+        traced: dict[tuple[str, str], list[tuple[float, str]]] = {}
         for outcome in outcomes:
             attempt = self._in_flight.remove(outcome.key)
             if attempt is None:
                 continue
             ended.append(attempt)
             if attempt.began_at:
-                labels = (attempt.run.kind or "", outcome.attempt_outcome.value)
+                labels = (attempt.run.kind or UNKNOWN_KIND, outcome.attempt_outcome.value)
                 durations.setdefault(labels, []).append(now - attempt.began_at)
+                if attempt.trace is not None:
+                    found = (now - attempt.began_at, attempt.trace.context.trace_id)
+                    traced.setdefault(labels, []).append(found)
             if attempt.trace is not None and self._service.traces is not None:
-                record_spans(self._service.traces.tracer, attempt, outcome)
+                group = self._topics.group_worker(attempt.pool, attempt.lane)
+                record_spans(self._service.traces.tracer, attempt, outcome, group=group)
         settle_records(self._readers, ended)
         self._slots.completed(len(outcomes))
-        for (kind, result), seconds in durations.items():
-            ATTEMPT_DURATION.labels(kind, result).observe_many(seconds)
+        for labels, seconds in durations.items():
+            ATTEMPT_DURATION.labels(*labels).observe_many(seconds, traced.get(labels, ()))
         self._wake()
