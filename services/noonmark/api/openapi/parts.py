@@ -15,8 +15,8 @@ SCHEMA_PREFIX: Final = "#/components/schemas/"
 
 STORED_DOCUMENT: Final = "StoredJobDocument"
 STORED_DOCUMENT_IN: Final = ("Job", "JobVersion")
-"""Responses with a stored job document. A generator would name the type of `document` in `Job` after both words,
-which is the name of the documents that clients send."""
+"""Responses with a stored job document. A generator would name the type of `document` in `Job` after both
+words, which is the name of the documents that clients send."""
 
 PREAMBLE: Final = """\
 noonmark decides when each job is due, sends it to workers through Kafka, and records the outcome: every due
