@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Final
 
 import msgspec
@@ -17,7 +18,8 @@ from noonmark.schemas.problems.screening import MAX_DEPTH, parse_json
 MOST_EVENTS: Final = 1000
 """Most events of one batch."""
 
-_SPACE: Final = " \t\r\n"
+_BEGIN: Final = re.compile(r"(\[)[ \t\r\n]*")
+_NEXT: Final = re.compile(r"[ \t\r\n]*([,\]])[ \t\r\n]*")
 _scan: Final = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
 _WORD: Final = b"batch"
 _decode: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -96,23 +98,16 @@ def _parts(value: bytes) -> list[bytes] | None:
 def _lenient_parts(value: bytes) -> list[bytes] | None:
     parts = []
     try:
-        text = value.decode().strip(_SPACE)
-        if text[:1] != "[" or text[-1:] != "]":
-            return None
-        place, end = 1, len(text) - 1
-        while place < end:
-            begin = place + len(text[place:end]) - len(text[place:end].lstrip(_SPACE))
-            _, place = _scan(text, begin)
-            parts.append(text[begin:place].encode())
-            rest = text[place:end].lstrip(_SPACE)
-            if not rest:
-                return parts
-            if not rest.startswith(",") or len(parts) > MOST_EVENTS:
-                return None
-            place = end - len(rest) + 1
+        text = value.decode().strip(" \t\r\n")
+        between = _BEGIN.match(text)
+        while between is not None and between[1] != "]":
+            begin = between.end()
+            _, end = _scan(text, begin)
+            parts.append(text[begin:end].encode())
+            between = _NEXT.match(text, end)
     except (ValueError, RecursionError):
         return None
-    return None
+    return parts if between is not None and between.end() == len(text) else None
 
 
 def _of_the_record(headers: Headers) -> Headers:
