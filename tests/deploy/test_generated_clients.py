@@ -159,7 +159,7 @@ def test_the_python_generator_makes_every_operation_and_its_client_calls_the_api
     (tmp_path / "calls.py").write_text(PYTHON_CALLS)
     # The generator's own module for connections is written for another release of the checker.
     settings = tmp_path / "mypy.ini"
-    settings.write_text("[mypy]\\nstrict = True\\n[mypy-generated.client]\\nignore_errors = True\\n")
+    settings.write_text("[mypy]\nstrict = True\n[mypy-generated.client]\nignore_errors = True\n")
     output([sys.executable, "-m", "mypy", "--config-file", settings, "calls.py"], tmp_path, **packages)
     assert output([sys.executable, "calls.py", *api], tmp_path, **packages).split() == ["ok"]
 
@@ -192,7 +192,7 @@ def test_the_generator_of_many_languages_has_nothing_to_say_about_the_document(l
     )
     for name in OPERATIONS:
         wanted = re.sub(r"[^a-z]", "", name)
-        assert re.search(rf"\\b{wanted}\\(", text, re.IGNORECASE), name
+        assert re.search(rf"\b{wanted}\(", text, re.IGNORECASE), name
 
 
 def test_the_asyncapi_document_passes_its_parser_alone(node_folder):
