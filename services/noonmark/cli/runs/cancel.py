@@ -15,7 +15,7 @@ import typer
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import home_of, require_job
 from noonmark.cli.terminal.bulk_requests import DryRun, Yes, agree, may_ask, progress
-from noonmark.cli.terminal.options import AsJson, as_uuid, read_since, read_uuid
+from noonmark.cli.terminal.options import AsJson, as_uuid, read_labels, read_since, read_uuid
 from noonmark.cli.terminal.output import counted, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
@@ -54,7 +54,7 @@ def cancel(
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Runs of jobs with this label; repeatable: all must match."),
+        typer.Option(metavar="KEY:VALUE", help="Runs of jobs with this label; repeatable: all must match."),
     ] = None,
     state: Annotated[
         list[CancellableState] | None, typer.Option(help="Only runs in this state; repeatable.")
@@ -81,7 +81,7 @@ def cancel(
     wanted = _Wanted(
         job,
         namespace,
-        _labels(label or ()),
+        read_labels(label) or None,
         tuple(one.value for one in state or CancellableState),
         read_since(after, option="--after"),
         read_since(before, option="--before"),
@@ -261,13 +261,3 @@ def _report(done: _Done, left: Sequence[str], *, dry_run: bool, waited: bool, as
         print(f"{len(left)} {'has' if len(left) == 1 else 'have'} not stopped yet{hint}")
     elif waited:
         print("all of them have stopped")
-
-
-def _labels(given: Sequence[str]) -> dict[str, str] | None:
-    labels: dict[str, str] = {}
-    for one in given:
-        key, found, value = one.partition("=")
-        if not found or not key:
-            raise CliError(f"--label {one!r} is not a label; use KEY=VALUE", ExitCode.USAGE)
-        labels[key] = value
-    return labels or None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from noonmark.cli.schedules.problems import InputError
+from noonmark.cli.terminal.problems import cannot_read
 from noonmark.cli.terminal.yaml_text import loader
 from noonmark.core.calendars.calendar import Calendar, CalendarError
 from noonmark.core.instants import shortened
@@ -92,7 +93,7 @@ def _text_of(file: str, option: str) -> str:
         with Path(file).open(encoding="utf-8") as source:
             return source.read(MAX_FILE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(option, f"cannot read {_label(file)}: {error}") from None
+        raise InputError(option, str(cannot_read(_label(file), error))) from None
 
 
 def _documents(text: str, file: str) -> list[Any]:

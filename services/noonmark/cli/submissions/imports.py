@@ -14,7 +14,7 @@ import typer
 from noonmark.cli.terminal.bulk_requests import DryRun, progress
 from noonmark.cli.terminal.options import AsJson, read_since
 from noonmark.cli.terminal.output import Column, counted, field, printable, show_json, show_list
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read, cannot_write
 
 if TYPE_CHECKING:
     from noonmark.cli.submissions.crontab_jobs import ConvertedLine
@@ -146,7 +146,7 @@ def _read(file: str, *, system: bool | None) -> tuple[Crontab, bool]:
             with Path(file).open("rb") as source:
                 data = source.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise CliError(f"cannot read {label}: {error}", ExitCode.USAGE) from error
+        raise cannot_read(label, error) from error
     if len(data) > _MOST_BYTES:
         raise CliError(f"{label} has more than {_MOST_BYTES} bytes", ExitCode.USAGE)
     if system is None:
@@ -170,7 +170,7 @@ def _write(path: Path, documents: Sequence[dict[str, Any]]) -> None:
             file.write("# Converted by `noonmark import crontab`; apply it with `noonmark job apply -f`.\n")
             file.write(dump(documents))
     except OSError as error:
-        raise CliError(f"cannot write {path}: {error}", ExitCode.USAGE) from error
+        raise cannot_write(path, error) from error
 
 
 def _rows(lines: Sequence[ConvertedLine]) -> list[dict[str, Any]]:

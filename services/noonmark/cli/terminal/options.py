@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -75,6 +76,16 @@ MetricsHost = Annotated[
 LogLevel = Annotated[
     str | None, typer.Option("--log-level", help="Log level: debug, info, warning or error.")
 ]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label", metavar="KEY:VALUE", help="Only jobs with this label; repeatable: all must match."
+    ),
+]
+NamePattern = Annotated[
+    str | None,
+    typer.Option("--name", metavar="PATTERN", help="Only jobs with this name; * and ? are wildcards."),
+]
 Folder = Annotated[
     Path | None,
     typer.Option("--path", exists=True, file_okay=False, help="Folder to import modules from first."),
@@ -122,6 +133,23 @@ def _no_time(given: str | None) -> str | None:
             ExitCode.USAGE,
         )
     return given
+
+
+def read_labels(given: Sequence[str] | None) -> dict[str, str]:
+    """Parse `--label` options: `key:value` or `key=value`, as in filters of the API.
+
+    Raises:
+        CliError: one is not a label, or a key has two values.
+    """
+    labels: dict[str, str] = {}
+    for one in given or ():
+        at = min((at for at in (one.find(":"), one.find("=")) if at > 0), default=0)
+        if not at:
+            raise CliError(f"--label {one!r} is not a label; use KEY:VALUE", ExitCode.USAGE)
+        key, value = one[:at], one[at + 1 :]
+        if labels.setdefault(key, value) != value:
+            raise CliError(f"--label: {key} cannot have two values", ExitCode.USAGE)
+    return labels
 
 
 def read_uuid(given: str | None, what: str) -> UUID | None:
