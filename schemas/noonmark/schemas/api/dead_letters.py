@@ -86,6 +86,7 @@ class DeadLetterFilter(Document):
     fingerprint: Annotated[str | None, Field(pattern="^[0-9a-f]{16}$")] = None
     reason: Annotated[_Name | None, Field(description="Why the run is dead.")] = None
     since: Annotated[Instant | None, Field(description="Runs that died at or after this instant.")] = None
+    until: Annotated[Instant | None, Field(description="Runs that died before this instant.")] = None
 
 
 class DeadLetterRedrive(Document):

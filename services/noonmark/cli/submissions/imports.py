@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from noonmark.cli.connections.periods import TIMES, read_time
 from noonmark.cli.terminal.bulk_requests import DryRun, progress
-from noonmark.cli.terminal.options import AsJson, read_since
+from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import Column, counted, field, printable, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read, cannot_write
 
@@ -73,7 +74,7 @@ def crontab(
     ] = 86_400.0,
     since: Annotated[
         str | None,
-        typer.Option("--from", help="Start of the comparison: a day (UTC) or an instant. (default: now)"),
+        typer.Option("--from", metavar="TIME", help=f"Start of the comparison: {TIMES}. (default: now)"),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the job documents to this YAML file.")
@@ -101,7 +102,7 @@ def crontab(
     named_zone = zone or local_zone()
     rules = Rules(named_zone, frozenset(user or ()), allow_shell, prefix, namespace, pool, timeout)
     lines: list[ConvertedLine] = []
-    for line in convert(read, rules, now=read_since(since, option="--from") or datetime.now(UTC)):
+    for line in convert(read, rules, now=read_time(since, zone, option="--from") or datetime.now(UTC)):
         lines.append(line)
         progress(len(lines), len(read.lines))
     jobs = {line.number: dict(line.document) for line in lines if line.document is not None}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -53,12 +52,6 @@ OneNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace. (default: that of the context or key, else `default`)"),
 ]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since", help="Only runs due since this time: 90s, 15m, 2h or 7d ago, a day (UTC) or an instant."
-    ),
-]
 Missed = Annotated[
     ResumeChoice,
     typer.Option(
@@ -90,28 +83,6 @@ Folder = Annotated[
     Path | None,
     typer.Option("--path", exists=True, file_okay=False, help="Folder to import modules from first."),
 ]
-
-
-def read_since(given: str | None, *, now: datetime | None = None, option: str = "--since") -> datetime | None:
-    """Parse `--since` or a similar option: a time span ago, a day (midnight UTC), or an instant.
-
-    Raises:
-        CliError: the value is none of these.
-    """
-    if given is None:
-        return None
-    from noonmark.core.instants import parse_instant  # noqa: PLC0415 - only where an option has a time
-
-    try:
-        if (seconds := as_seconds(given)) is not None:
-            return (now or datetime.now(UTC)) - timedelta(seconds=seconds)
-        return parse_instant(f"{given}T00:00:00Z" if _DAY.fullmatch(given) else given)
-    except (ValueError, OverflowError) as error:
-        raise CliError(
-            f"{option} {given!r} is not a time span such as 15m or 2h, a day such as 2026-06-01, or an"
-            " instant such as 2026-06-01T09:00:00Z",
-            ExitCode.USAGE,
-        ) from error
 
 
 def as_seconds(given: str) -> int | None:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import typer
 
+from noonmark.cli.terminal.synonyms import choices_of, unknown_value
+
 
 class ExitCode(IntEnum):
     """Exit codes. `noonmark --help` lists them."""
@@ -166,15 +168,18 @@ def field_text(one: Mapping[str, Any]) -> str:
 def wrong_option(error: typer.BadParameter) -> str:
     """Return a readable message for an invalid option value, with the range of a number."""
     message = error.message.removeprefix("Value error, ")
+    given, _, known = message.partition(" is not one of ")
+    if known:
+        return message + unknown_value(given.strip("'"), choices_of(error.param))
     if not message.startswith("Input should be"):
         return message
     found: list[dict[str, Any]] = getattr(error.__cause__ or error.__context__, "errors", list)()
-    given = f"{found[0]['input']} is not allowed: " if found else ""
+    shown = f"{found[0]['input']} is not allowed: " if found else ""
     limits = getattr(getattr(error.param, "type_descriptor", None), "parameter_info", None)
     low, high = getattr(limits, "min", None), getattr(limits, "max", None)
     reach = f"from {low}" if low is not None else ""
     reach += f" to {high}" if high is not None else ""
-    return f"{given}use a whole number{' ' if reach else ''}{reach.strip()}"
+    return f"{shown}use a whole number{' ' if reach else ''}{reach.strip()}"
 
 
 def _is(error: BaseException, module: str, name: str) -> bool:

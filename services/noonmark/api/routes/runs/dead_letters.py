@@ -13,7 +13,7 @@ from fastapi import Query, Response
 
 from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.http.problems import ProblemError
-from noonmark.api.http.query_parameters import Since, Text
+from noonmark.api.http.query_parameters import Since, Text, Until
 from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.requests.idempotency import run_idempotent
 from noonmark.api.requests.routing import (
@@ -65,14 +65,21 @@ def list_dead_letters(
     fingerprint: Fingerprint = None,
     reason: DeathReason = None,
     since: Since = None,
+    until: Until = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Page[DeadLetter]:
-    """List dead letters of a namespace, most recently died first; `since` filters by the time of death."""
+    """List dead letters of a namespace, latest death first; `since` and `until` limit the time of death."""
     where = caller.namespace(namespace)
     wanted = DeadSelection(
-        job=job_id, name=job_name, namespace=where, fingerprint=fingerprint, reason=reason, since=since
+        job=job_id,
+        name=job_name,
+        namespace=where,
+        fingerprint=fingerprint,
+        reason=reason,
+        since=since,
+        until=until,
     )
     filters = {name: str(getattr(wanted, name) or "") for name in DeadSelection.__slots__}
     place = caller.parts.cursors.read(_LISTING, filters, cursor)
@@ -98,12 +105,15 @@ def group_dead_letters(
     job_name: JobName = None,
     reason: DeathReason = None,
     since: Since = None,
+    until: Until = None,
     limit: Limit = DEFAULT_LIMIT,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> DeadLetterGroups:
     """Count dead letters of a namespace by cause, most frequent first."""
     where = caller.namespace(namespace)
-    wanted = DeadSelection(job=job_id, name=job_name, namespace=where, reason=reason, since=since)
+    wanted = DeadSelection(
+        job=job_id, name=job_name, namespace=where, reason=reason, since=since, until=until
+    )
     with caller.reading() as session:
         rows = dead_letter_views.group_dead(session.sql, wanted, limit=limit)
     payloads = caller.may(Permission.PAYLOADS_READ, where)
@@ -225,6 +235,7 @@ def _selection(given: DeadLetterFilter, namespace: str) -> DeadSelection:
         fingerprint=given.fingerprint,
         reason=given.reason,
         since=given.since,
+        until=given.until,
     )
 
 
