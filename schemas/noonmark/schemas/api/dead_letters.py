@@ -68,7 +68,7 @@ class DeadLetterGroups(Answer):
 
 
 class DeadLetterFilter(Document):
-    """Selects dead letters of a namespace that match all given fields. Without fields: all of them."""
+    """Selects dead letters of a namespace that match all given fields."""
 
     namespace: Annotated[
         str | None,
@@ -92,7 +92,13 @@ class DeadLetterFilter(Document):
 class DeadLetterRedrive(Document):
     """Which dead runs to enqueue again."""
 
-    filter: Annotated[DeadLetterFilter, Field(description="Selects the runs.")] = DeadLetterFilter()
+    filter: Annotated[
+        DeadLetterFilter,
+        Field(description="Selects the runs; required, with a field, unless `all` or `dry_run` is true."),
+    ] = DeadLetterFilter()
+    all: Annotated[
+        bool, Field(description="Change all dead runs of the namespace if the filter has no field.")
+    ] = False
     dry_run: Annotated[bool, Field(description="Only count the runs, and list the first.")] = False
     after: Annotated[
         UUID | None, Field(strict=False, description="`next_after` of the previous call, to continue there.")

@@ -198,12 +198,12 @@ def _open_in_editor(path: Path, text: str) -> str:
 def _one_document(text: str) -> dict[str, Any]:
     import yaml  # noqa: PLC0415
 
-    from noonmark.cli.terminal.yaml_text import loader  # noqa: PLC0415
+    from noonmark.cli.terminal.yaml_text import loader, yaml_problem  # noqa: PLC0415
 
     try:
         data = yaml.load(text, loader())  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise CliError(f"is not YAML: {' '.join(str(error).split())}") from error
+        raise CliError(f"is not YAML: {yaml_problem(error)}") from error
     if not isinstance(data, dict):
         raise CliError("is not a job document: must be an object")
     return data

@@ -260,6 +260,9 @@ def redrive(
 ) -> None:
     """Queue dead runs again with new retry budgets. Paused runs wait; runs that cannot run are rejected.
 
+    Give the ids of runs, or filters: all that you give must match. --all selects every dead run of the
+    namespace. Check with --dry-run first.
+
     A redriven run keeps the job version that it was planned with. To run an edited job as it is now, use
     `noonmark job trigger`.
     """

@@ -20,6 +20,7 @@ from noonmark.cli.schedules import calendar_edits
 from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import Column, Row, field, show_fields, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read
+from noonmark.cli.terminal.yaml_text import yaml_problem
 
 if TYPE_CHECKING:
     from noonmark.cli.schedules.calendar_edits import Edit
@@ -220,8 +221,7 @@ def _read_yaml(text: str, label: str) -> object:
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split()) or "nested too deeply"
-        raise CliError(f"{label} is neither JSON nor YAML: {reason}", ExitCode.USAGE) from error
+        raise CliError(f"{label} is neither JSON nor YAML: {yaml_problem(error)}", ExitCode.USAGE) from error
 
 
 def _parse(body: object, label: str | None) -> Calendar:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from noonmark.cli.schedules.problems import InputError
 from noonmark.cli.terminal.problems import cannot_read
-from noonmark.cli.terminal.yaml_text import loader
+from noonmark.cli.terminal.yaml_text import loader, yaml_problem
 from noonmark.core.calendars.calendar import Calendar, CalendarError
 from noonmark.core.instants import shortened
 
@@ -145,9 +145,7 @@ def _yaml(text: str, file: str) -> list[Any]:
             if document is not None:
                 found.append(document)  # noqa: PERF401 - those before an error are kept
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split()) or "nested too deeply"
-        hint = "; put an expression that starts with * in quotes" if "alias" in reason else ""
-        broken = InputError("file", f"{_label(file)} is neither JSON nor YAML: {reason}{hint}")
+        broken = InputError("file", f"{_label(file)} is neither JSON nor YAML: {yaml_problem(error)}")
         if not found:
             raise broken from None
         found.append(broken)

@@ -259,7 +259,7 @@ def _yaml(text: str, file: str) -> Iterator[Source | Problem]:
     """Yield the documents of a YAML stream, those of lists one by one."""
     import yaml  # noqa: PLC0415
 
-    from noonmark.cli.terminal.yaml_text import loader  # noqa: PLC0415
+    from noonmark.cli.terminal.yaml_text import loader, yaml_problem  # noqa: PLC0415
 
     reader = loader()(text)
     try:
@@ -271,14 +271,10 @@ def _yaml(text: str, file: str) -> Iterator[Source | Problem]:
                 data = reader.construct_document(one)
                 if data is not None:
                     yield _source(file, one, data)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        reason = " ".join(filter(None, (error.context, error.problem)))
-        hint = "; put an expression that starts with * in quotes" if "alias" in reason else ""
-        yield Problem(file, mark.line + 1 if mark else 1, "", f"is neither YAML nor JSON: {reason}{hint}")
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split()) or "nested too deeply"
-        yield Problem(file, 1, "", f"is neither YAML nor JSON: {reason}")
+        found = yaml_problem(error)
+        column = f"column {found.column}: " if found.column is not None else ""
+        yield Problem(file, found.line or 1, "", f"is neither YAML nor JSON: {column}{found.reason}")
     finally:
         reader.dispose()
 

@@ -74,7 +74,7 @@ _COLUMNS = (
     field("id", "EVENT", elastic=True),
     field("type", "REQUEST"),
     field("job", elastic=True),
-    field("position", "PUBLISHED AT"),
+    field("position", "TOPIC/PARTITION/OFFSET"),
 )
 
 

@@ -37,6 +37,7 @@ from noonmark.schemas.api.dead_letters import (
     DeadLetterRedrive,
     RefusedRun,
 )
+from noonmark.schemas.problems.refusal import FieldError, Refused
 from noonmark.schemas.problems.types import NOT_FOUND
 from noonmark.store.runs import dead_letters
 from noonmark.store.runs.dead_letters import DeadRun, DeadSelection, Refusal, Settled
@@ -176,6 +177,9 @@ def _carry_out(caller: Caller, order: DeadLetterRedrive, header: str | None, ste
     wanted = _selection(order.filter, namespace)
     if order.dry_run:
         return StoredResponse(200, _foreseen(caller, wanted, order.after).model_dump(mode="json")).response()
+    if not (order.all or order.filter.model_fields_set):
+        message = "is empty: it says which dead runs to change"
+        raise Refused([FieldError("/filter", message, "a filter with a field, or `all`: true")])
 
     def change(act: AuditedChange) -> StoredResponse:
         raw, sql = act.session.raw, act.session.sql

@@ -274,7 +274,7 @@ class DeadLetters(Group[D]):
             limit: the most runs that this call checks.
         """
         more = {"dry_run": dry_run, "after": after, "limit": limit}
-        return _over(self, path("dead-letters", "redrive"), chosen, more)
+        return _over(self, path("dead-letters", "redrive"), chosen, {"all": not chosen or None} | more)
 
     @operation
     def discard(
@@ -296,7 +296,7 @@ class DeadLetters(Group[D]):
             limit: the most runs that this call checks.
         """
         more = {"dry_run": dry_run, "after": after, "limit": limit, "reason": reason}
-        return _over(self, path("dead-letters", "discard"), chosen, more)
+        return _over(self, path("dead-letters", "discard"), chosen, {"all": not chosen or None} | more)
 
 
 def _over(group: Group[D], where: str, chosen: Mapping[str, Any], more: Mapping[str, Any]) -> Call[Any]:
