@@ -7,14 +7,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noonmark.cli.connections.context import database_errors, kafka_config, kafka_errors, operator_settings
-from noonmark.cli.terminal.options import AsJson, as_seconds, read_since
+from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
+from noonmark.cli.terminal.options import AsJson, as_seconds
 from noonmark.cli.terminal.output import counted, instant, printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, first_line
 from noonmark.cli.verify import exposition
@@ -29,17 +29,9 @@ _TIMEOUT_SECONDS = 30.0
 
 def verify(
     *,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            help="Only runs due since this time: 2h or 7d ago, a day (UTC) or an instant."
-            " (default: 7d before the end)",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", help="Only runs due before this time. (default: now)")
-    ] = None,
+    since: Annotated[str | None, since_option("runs due", default="7d before the end")] = None,
+    until: Annotated[str | None, until_option("runs due", default="now")] = None,
+    zone: PeriodZone = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option("--namespace", help="Only this namespace; repeatable. (default: all)"),
@@ -115,7 +107,8 @@ def verify(
         raise CliError(f"--rate {rate:g} is not a share; use more than 0 and at most 1", ExitCode.USAGE)
     exposition.check_gateway(metrics_gateway)
     labels, every = exposition.read_labels(metrics_label or []), _seconds(period)
-    window = Window(*_window(since, until), tuple(namespace or ()), step, instants)
+    due = Period.read(since, until, zone)
+    window = Window(due.since, due.until, tuple(namespace or ()), step, instants)
     report = _check(window, rate, events=events)
     if as_json:
         show_json(document(report))
@@ -127,13 +120,6 @@ def verify(
         exposition.push(report, metrics_gateway, labels, period_seconds=every)
     if not report.clean:
         raise typer.Exit(ExitCode.PROBLEM)
-
-
-def _window(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
-    first, end = read_since(since), read_since(until, option="--until")
-    if first is not None and end is not None and first >= end:
-        raise CliError("--since is not before --until, so no run is between them", ExitCode.USAGE)
-    return first, end
 
 
 def _seconds(period: str | None) -> int | None:
