@@ -1,6 +1,6 @@
 """Alert rules on what real services show, well and in trouble. The recordings are kept for the tests of the chart:
 
-NOONMARK_RECORD=1 python -m pytest tests/acceptance/test_alert_recordings.py
+NOONMARK_TEST_RECORD=1 python -m pytest tests/acceptance/test_alert_recordings.py
 """
 
 import os
@@ -140,7 +140,7 @@ def test_alerts_of_a_state_fire_on_what_the_services_show_and_no_others(
     wrong = {}
     for state in states:
         text = getattr(stage, state)().text()
-        if os.environ.get("NOONMARK_RECORD"):
+        if os.environ.get("NOONMARK_TEST_RECORD"):
             (RECORDINGS / f"{state}.series").write_text(text, encoding="utf-8")
         wrong[state] = judge(promtool, rule_groups(), text, RECORDED[state], tmp_path)
     assert {state: problem for state, problem in wrong.items() if problem} == {}
