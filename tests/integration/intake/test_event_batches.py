@@ -76,6 +76,7 @@ def test_a_batch_of_the_cloudevents_library_is_taken(line: Line) -> None:
     assert line.count("rejections") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["intake.before_commit", "intake.after_commit"])
 def test_a_kill_in_the_middle_of_a_batch_loses_and_doubles_nothing(line: Line, point: str) -> None:
     events = [create(f"job-{i}") for i in range(50)]
