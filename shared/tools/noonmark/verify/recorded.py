@@ -96,6 +96,11 @@ def _numbers_follow(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[V
 def _losses_agree(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
     """A worker that stops may record the loss of an at_most_once run itself, which is not counted."""
     if case.partway:
+        # Without events, a redrive is not known. It lowers the count, and keeps the rows.
+        recorded = sum(row.outcome == AttemptOutcome.LOST for row in rows)
+        if run.losses > recorded:
+            what = f"{case.title(run)}: {run.losses} losses are counted, {recorded} are recorded"
+            yield offence("S15", "losses", what, run, *rows)
         return
     # Only a redrive raises the fence above that of a death, and it sets the count to zero.
     since = max((death for death in _deaths(case, run) if death < run.fence), default=0)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
+from noonmark.core.instants import format_instant
 from noonmark.core.schedules.schedule import TICK
 from noonmark.core.states import RunState
 from noonmark.core.transitions import TERMINAL, VERDICTS
@@ -103,6 +104,7 @@ def one_verdict(case: Case) -> Iterator[Violation]:
             yield offence(
                 "S4", "stale_write", f"{case.title(run)} was announced under a fence that no attempt had", run
             )
+    yield from _announced_runs_exist(case)
     yield from _repeated_calls(case)
     yield from _changed_verdicts(case)
     for write in case.history.writes or ():
@@ -111,6 +113,19 @@ def one_verdict(case: Case) -> Iterator[Violation]:
             yield offence(
                 "S4", "stale_write", f"run {write.run} has a row of fence {write.fence}", write, run
             )
+
+
+def _announced_runs_exist(case: Case) -> Iterator[Violation]:
+    """While the system is running, an event may be newer than the rows that were collected."""
+    if case.partway:
+        return
+    for run_id, events in case.lifecycle.items():
+        if run_id not in case.runs:
+            newest = max(events.values(), key=lambda event: event.fence)
+            name = case.name(newest.job)[1] if newest.job is not None else "a job"
+            at = f" of {format_instant(newest.scheduled_for)}" if newest.scheduled_for is not None else ""
+            what = f"{name}{at} (run {run_id}) is {newest.state} by its event, but not in the ledger"
+            yield offence("S4", "run_gone", what, newest)
 
 
 def _repeated_calls(case: Case) -> Iterator[Violation]:
