@@ -23,9 +23,15 @@ ROOT = Path(__file__).parents[3]
 JSON_DIR = ROOT / "schemas" / "json"
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 FLOOR = datetime(2026, 4, 1, tzinfo=UTC)
-BLOCKS: list[str] = re.findall(
+_SHOWN: list[str] = re.findall(
     r"^```json\n(.*?)^```", (ROOT / "docs" / "events.md").read_text(), re.DOTALL | re.MULTILINE
 )
+BLOCKS = [
+    orjson.dumps(event).decode() if shown.startswith("[") else shown
+    for shown in _SHOWN
+    for event in (orjson.loads(shown) if shown.startswith("[") else [shown])
+]
+"""Each event of a batch on its own."""
 EXAMPLES = [orjson.loads(block) for block in BLOCKS]
 SIGNER = messages.Signer({"k1": b"0123456789abcdef0123456789abcdef"}, "k1")
 FILES = {name: orjson.loads(content) for name, content in documents().items()}

@@ -39,7 +39,7 @@ def readable(schema: Any) -> Any:
     _type_words(made)
     _flatten_unions(made)
     _type_keys(made)
-    return _with_rules_aside(made) if made.get("properties") else made
+    return _with_rules_in_if(made) if made.get("properties") else made
 
 
 def without_defaults(schema: Any) -> Any:
@@ -111,7 +111,7 @@ def _type_keys(schema: dict[str, Any]) -> None:
     schema["propertyNames"] = {"pattern": pattern, **schema.get("propertyNames", {})}
 
 
-def _with_rules_aside(schema: dict[str, Any]) -> dict[str, Any]:
+def _with_rules_in_if(schema: dict[str, Any]) -> dict[str, Any]:
     """Move the rules between the fields of an object to where generators do not look."""
     rules = {key: schema.pop(key) for key in _RULES if key in schema}
     if not rules:
