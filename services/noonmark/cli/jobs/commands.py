@@ -143,7 +143,8 @@ def list_(
             limit,
             after,
         )
-    show_page(rows, following, _COLUMNS, output=output, as_json=as_json)
+    empty = "no jobs found; create one with `noonmark job create` or `noonmark job apply`"
+    show_page(rows, following, _COLUMNS, output=output, as_json=as_json, empty=empty)
 
 
 @app.command()

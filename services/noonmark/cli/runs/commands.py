@@ -125,7 +125,8 @@ def list_(
         )
         if job is not None and not rows:
             require_job(api, job, namespace)
-    show_page(rows, following, _COLUMNS, output=output, as_json=as_json)
+    empty = "no runs found; a run is listed when a job is due, or after `noonmark job trigger`"
+    show_page(rows, following, _COLUMNS, output=output, as_json=as_json, empty=empty)
 
 
 _FIRST = (

@@ -81,7 +81,8 @@ def list_rejections(
             limit,
             after,
         )
-    show_page(rows, following, _REJECTION_COLUMNS, output=output, as_json=as_json)
+    empty = "no rejections found; events that intake rejects are listed here"
+    show_page(rows, following, _REJECTION_COLUMNS, output=output, as_json=as_json, empty=empty)
 
 
 @rejections.command("show")

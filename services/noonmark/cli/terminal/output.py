@@ -97,6 +97,15 @@ def show_list(
         print(plain_table([column.title for column in shown], cells))
 
 
+def show_empty(columns: Sequence[Column], message: str) -> None:
+    """Print that a listing is empty; on a pipe, the head line stays alone on stdout."""
+    if is_terminal():
+        print(message)
+        return
+    show_list([], columns)
+    print(message, file=sys.stderr)
+
+
 def show_fields(fields: Mapping[str, Any], *, title: str = "", precise: bool = False) -> None:
     """Print an object as names and values; `precise` shows instants with milliseconds."""
     if title and is_terminal():
