@@ -50,6 +50,11 @@ def a_lost_dead_letter_event(it: Announced) -> None:
     it.dead = [event for event in it.dead if event["data"]["run_id"] != str(it.ledger.dead)]
 
 
+def a_success_announced_as_dead(it: Announced) -> None:
+    (said,) = it.outcomes(it.ledger.plain)
+    said["state"] = "dead"
+
+
 def a_second_verdict(it: Announced) -> None:
     (said,) = it.outcomes(it.ledger.plain)
     event = copy.deepcopy(it.lifecycle[0]) | {"id": "01900000-0000-7000-8000-000000000000"}
@@ -384,6 +389,29 @@ def addressed(command_line, announced, monkeypatch) -> Announced:
     return announced
 
 
+@pytest.mark.parametrize(
+    ("plant", "kind", "told"),
+    [
+        (a_lost_event, "unannounced", "Consumers still believe that the run has not ended"),
+        (a_lost_dead_letter_event, "death_unannounced", "Consumers of dead letters do not know of it"),
+        (
+            a_success_announced_as_dead,
+            "announced_otherwise",
+            "Consumers believe the outcome that was announced",
+        ),
+    ],
+)
+def test_the_remedy_of_a_verdict_says_what_consumers_believe(announced, plant, kind, told):
+    plant(announced)
+    announced.publish()
+
+    (finding,) = [one for one in announced.check().findings if one.rule == "S6"]
+
+    assert finding.kind == kind
+    assert told in finding.remedy
+    assert "queues the run again" not in finding.remedy
+
+
 def test_the_command_says_what_was_compared(addressed):
     a_rewritten_result(addressed)
     addressed.publish()
@@ -391,8 +419,9 @@ def test_the_command_says_what_was_compared(addressed):
     called = call("verify", "--events", code=1)
     found = json.loads(call("verify", "--events", "--json", code=1).stdout)
 
-    assert "differ in result" in called.stderr
-    assert called.stdout.startswith("7 outcomes compared with ")
+    assert "differ in result" in called.stdout
+    assert "\n7 outcomes compared with " in called.stdout
+    assert called.stderr == ""
     assert (found["rules"]["S17"], found["events"]["compared"]) == (1, 7)
     assert "S4" in found["rules"]
     assert "S4" not in found["unjudged"]

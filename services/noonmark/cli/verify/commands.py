@@ -15,9 +15,10 @@ import typer
 from noonmark.cli.connections.context import database_errors, kafka_config, kafka_errors, operator_settings
 from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.terminal.options import AsJson, as_seconds
-from noonmark.cli.terminal.output import counted, instant, printable, show_json
+from noonmark.cli.terminal.output import show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, first_line
 from noonmark.cli.verify import exposition
+from noonmark.cli.verify.text import show
 
 if TYPE_CHECKING:
     from noonmark.cli.verify.findings import Report
@@ -113,7 +114,7 @@ def verify(
     if as_json:
         show_json(document(report))
     else:
-        _show(report)
+        show(report)
     if metrics_file is not None:
         exposition.write_file(report, metrics_file, period_seconds=every)
     if metrics_gateway is not None:
@@ -250,31 +251,3 @@ def document(report: Report) -> dict[str, Any]:
         "events": asdict(report.events) if report.events is not None else None,
         "findings": [asdict(finding) for finding in report.findings],
     }
-
-
-def _show(report: Report) -> None:
-    for finding in report.findings:
-        print(printable(f"{finding.rule} {finding.sentence}. {finding.remedy}."), file=sys.stderr)
-    for rule, count in sorted(report.counts.items()):
-        shown = sum(finding.rule == rule for finding in report.findings)
-        if shown < count:
-            print(f"{rule}: {count - shown:,} more are not shown", file=sys.stderr)
-    if (events := report.events) is not None:
-        print(
-            f"{counted(events.compared, 'outcome')} compared with {counted(events.outcomes, 'event')}"
-            f" of {counted(events.records, 'record')}"
-        )
-        if events.not_compared:
-            print(
-                f"{counted(events.not_compared, 'outcome')} not compared: their events may have been removed,"
-                " or were written after the check began"
-            )
-        if events.unreadable:
-            print(
-                f"{counted(events.unreadable, 'record')} ignored: not an event of noonmark", file=sys.stderr
-            )
-    broken = sum(report.counts.values())
-    print(
-        f"{counted(report.runs, 'run')} due from {instant(report.since)} to {instant(report.until)} checked:"
-        f" {counted(broken, 'broken promise') if broken else 'all promises kept'}"
-    )

@@ -229,8 +229,9 @@ class LedgerCheck:
 
 
 def _judge(report: Report, history: History, rules: Sequence[str], *, partway: bool = True) -> None:
+    names = {job.id: job.name for job in history.jobs}
     for violation in judge_rows(history, rules, bound=SETTLED_AFTER, partway=partway):
-        report.add(violation)
+        report.add(violation, names)
 
 
 def _judge_events(report: Report, log: EventLog, ended: History, unfinished: list[Run], span: Span) -> None:

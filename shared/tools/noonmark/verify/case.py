@@ -126,6 +126,11 @@ class Case:
         """A run, for people."""
         return f"{self.name(run.job)[1]} of {format_instant(run.scheduled_for)} (run {run.id})"
 
+    def subject(self, run_id: str) -> str:
+        """A run that may not be in the history, for people."""
+        run = self.runs.get(run_id)
+        return self.title(run) if run is not None else f"run {run_id}"
+
     def version(self, run: Run) -> Version | None:
         """The version that the run was planned with."""
         return self.versions.get((run.job, run.version))
