@@ -250,7 +250,7 @@ class Processes:
         """
         ours, theirs = socket.socketpair()
         try:
-            with theirs, open(os.devnull, "rb") as stdin:  # noqa: ASYNC230 - nothing is read
+            with theirs, Path(os.devnull).open("rb") as stdin:  # noqa: ASYNC230 - nothing is read
                 child = self._launcher.spawn(
                     SpawnRequest(
                         sys.executable,

@@ -1,4 +1,4 @@
-"""What the runs of a child process share apart from its memory: restored after each run, or the child is spent."""
+"""What the runs of a child process share besides memory: restored after each, or the child is spent."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ProcessState:
         for number, before in self._handlers:
             if signal.getsignal(number) is not before:
                 signal.signal(number, before)
-        # After the timers and handlers: a signal that was blocked is delivered now, while it harms no other run.
+        # After the timers and handlers: a blocked signal comes now, when it harms no other run.
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         for limit, values in self._limits:
             if resource.getrlimit(limit) != values:
@@ -113,14 +113,14 @@ class ProcessState:
 
 def _threads() -> int:
     # Also those that were not started through `threading`.
-    return len(sys._current_frames())
+    return len(sys._current_frames())  # noqa: SLF001 - documented
 
 
 def _descriptors() -> set[int]:
     """Return the open descriptors."""
     folder = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return {int(name) for name in os.listdir(folder)} - {folder}
+        return {int(name) for name in os.listdir(folder)} - {folder}  # noqa: PTH208 - of a descriptor
     finally:
         os.close(folder)
 
