@@ -264,7 +264,14 @@ class Processes:
         except BaseException:
             ours.close()
             raise
-        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            child.kill()
+            await run_to_completion(child.ended)
+            child.close()
+            raise
         return _WarmChild(child, reader, writer)
 
     async def _run(

@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -105,10 +106,8 @@ class ProcessState:
         A file can hold a lock, and a pipe keep a reader waiting. They cannot be closed here: whoever opened
         them would close the number again, when it is another's.
         """
-        left = _descriptors() - self._descriptors
-        return len(left) <= _KEPT_CONNECTIONS and all(
-            stat.S_ISSOCK(os.fstat(number).st_mode) for number in left
-        )
+        left = _descriptors(self._descriptors)
+        return len(left) <= _KEPT_CONNECTIONS and all(map(stat.S_ISSOCK, left.values()))
 
 
 def _threads() -> int:
@@ -116,13 +115,14 @@ def _threads() -> int:
     return len(sys._current_frames())  # noqa: SLF001 - documented
 
 
-def _descriptors() -> set[int]:
-    """Return the open descriptors."""
-    folder = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        return {int(name) for name in os.listdir(folder)} - {folder}  # noqa: PTH208 - of a descriptor
-    finally:
-        os.close(folder)
+def _descriptors(known: Collection[int] = ()) -> dict[int, int]:
+    """Return the open descriptors that are not known, with the modes of their files."""
+    modes = {}
+    for number in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - at every run
+        if number not in known:
+            with suppress(OSError):  # the one that read the folder is closed
+                modes[number] = os.fstat(number).st_mode
+    return modes
 
 
 def _files(descriptors: range) -> list[tuple[int, int, int]]:
