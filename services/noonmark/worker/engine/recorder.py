@@ -140,7 +140,7 @@ class RecorderLoop:
                     recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
                     hit("worker.before_outcome")
                 hit("worker.after_outcome")
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
                     if (middle := len(outcomes) // 2) > 0:
                         # One of them is at fault: the others keep their results, logs and checkpoints.
