@@ -58,7 +58,11 @@ class DatabaseLoop(ABC):
                 if classify(error) is DbFault.PERMANENT:
                     raise
                 self._service.health.set_ready(f"{self.name}_database", ready=False, missing="unreachable")
-                self._log.warning("database_unavailable", error=str(error).strip(), sqlstate=getattr(error, "sqlstate", None))
+                self._log.warning(
+                    "database_unavailable",
+                    error=str(error).strip(),
+                    sqlstate=getattr(error, "sqlstate", None),
+                )
                 # A process that keeps trying is alive: an outage of the database is not its failure.
                 self._progress.failed(str(error).strip())
                 backoff.wait(stop)

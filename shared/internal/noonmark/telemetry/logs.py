@@ -177,7 +177,8 @@ def configure_logs(service: str, level: Level = "info", style: Literal["json", "
             _to_json
             if style == "json"
             else structlog.dev.ConsoleRenderer(
-                colors=stream is not None and stream.isatty(), exception_formatter=structlog.dev.plain_traceback
+                colors=stream is not None and stream.isatty(),
+                exception_formatter=structlog.dev.plain_traceback,
             )
         ),
     ]
