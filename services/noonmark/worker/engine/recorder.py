@@ -142,6 +142,8 @@ class RecorderLoop:
                 hit("worker.after_outcome")
             except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
+                    if not isinstance(error, psycopg.Error):
+                        raise  # not about these outcomes
                     if (middle := len(outcomes) // 2) > 0:
                         # One of them is at fault: the others keep their results, logs and checkpoints.
                         for some in (outcomes[:middle], outcomes[middle:]):

@@ -47,8 +47,8 @@ _PERMANENT_CLASSES: Final = ("54", "55", "3D")
 def classify(error: BaseException) -> DbFault:
     """Return the class of an exception that a database call raised.
 
-    An operational error without an SQLSTATE means that the connection failed or was cut. A lack of descriptors
-    or memory is transient too, wherever it is noticed.
+    An operational error without an SQLSTATE means that the connection failed or was cut. A lack of
+    descriptors or memory is transient too, wherever it is noticed.
     """
     if _is_short(error):
         return DbFault.TRANSIENT

@@ -80,7 +80,7 @@ class HintSender:
                 try:
                     thread.start()
                 except RuntimeError as error:
-                    # The system has no thread now. The next request tries again; until then, polling suffices.
+                    # The system has no thread now. The next request tries again; polling continues.
                     _log.warning("cannot send hints yet: %s", error)
                     return
                 self._thread = thread
