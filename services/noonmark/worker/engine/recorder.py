@@ -140,8 +140,10 @@ class RecorderLoop:
                     recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
                     hit("worker.before_outcome")
                 hit("worker.after_outcome")
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
+                    if not isinstance(error, psycopg.Error):
+                        raise  # not about these outcomes
                     if (middle := len(outcomes) // 2) > 0:
                         # One of them is at fault: the others keep their results, logs and checkpoints.
                         for some in (outcomes[:middle], outcomes[middle:]):
@@ -151,9 +153,7 @@ class RecorderLoop:
                     continue
                 unsure = True
                 self._log.warning("outcomes_not_recorded_yet", count=len(outcomes), error=str(error).strip())
-                if connection is not None and (must_reconnect(error) or connection.broken):
-                    connection.close()
-                    connection = None
+                connection = _still_usable(connection, error)
                 if self._identity() != identity or self.closed.is_set():
                     return connection
                 time.sleep(backoff.next_seconds())
@@ -274,3 +274,13 @@ class SettledRuns:
         for labels, seconds in durations.items():
             ATTEMPT_DURATION.labels(*labels).observe_many(seconds, traced.get(labels, ()))
         self._wake()
+
+
+def _still_usable(
+    connection: psycopg.Connection | None, error: psycopg.Error | OSError
+) -> psycopg.Connection | None:
+    """Return a connection after a fault; None, and close it, if it is unusable."""
+    if connection is not None and (must_reconnect(error) or connection.broken):
+        connection.close()
+        return None
+    return connection
