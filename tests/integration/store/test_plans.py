@@ -273,7 +273,7 @@ class Filled:
             "read_outbox_heads": {},
             "claim_deliveries": {"channel": "webhook", "most": 16, "lease_seconds": 90.0},
             "park_runs": {**queued, "refused": refused, "retry_seconds": 5.0},
-            "start_runs": {**me, **queued, "fence": 1, "pool": "default", "grace_seconds": 60},
+            "start_runs": {**me, **queued, "fence": 1, "pool": "default", "grace_seconds": 60, "timeouts": True},
             "finish_plain": {**me, **running, "fence": 1},
             "finish_detailed": {**me, **running, "outcomes": details},
             "find_recorded_outcomes": {**me, **running},
