@@ -12,7 +12,13 @@ pytestmark = pytest.mark.postgres
 
 Call = Callable[..., httpx.Response]
 
-NIGHTLY = {"name": "nightly", "type": "python", "handler": "a.b", "schedule": "0 3 * * *", "payload": {"n": 1}}
+NIGHTLY = {
+    "name": "nightly",
+    "type": "python",
+    "handler": "a.b",
+    "schedule": "0 3 * * *",
+    "payload": {"n": 1},
+}
 BROKEN = [r'{"payload": "\ud800"}', '"x"', "null", "[1]", "[" * 2000 + "]" * 2000]
 BROKEN_IDS = ["half a pair", "a text", "null", "a list", "too deep"]
 
@@ -50,7 +56,9 @@ def test_a_job_whose_instants_cannot_be_read_is_shown_and_cancelled(
     api: Call, database: psycopg.Connection, instant: str
 ) -> None:
     path = api("POST", "/v1/jobs", 202, json=NIGHTLY).headers["location"]
-    database.execute("update timers set fire_at = %(at)s, scheduled_for = %(at)s, after_at = %(at)s", {"at": instant})
+    database.execute(
+        "update timers set fire_at = %(at)s, scheduled_for = %(at)s, after_at = %(at)s", {"at": instant}
+    )
 
     assert api("GET", path, 200).json()["next_run_at"] is None
     assert len(api("GET", "/v1/jobs", 200).json()["items"]) == 1

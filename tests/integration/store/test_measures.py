@@ -41,7 +41,9 @@ def test_due_timers_are_counted_by_lane_with_the_age_of_the_oldest(world):
 def test_a_timer_that_is_due_before_all_time_is_counted_without_an_age(world):
     world.timer(world.job(), world.now() - timedelta(seconds=5))
     world.timer(world.job(), world.now() - timedelta(seconds=7))
-    world.db.execute("update timers set fire_at = '-infinity' where fire_at = (select min(fire_at) from timers)")
+    world.db.execute(
+        "update timers set fire_at = '-infinity' where fire_at = (select min(fire_at) from timers)"
+    )
 
     found = measures.due(world.db, shards=SHARDS)
 

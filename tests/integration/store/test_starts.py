@@ -50,7 +50,9 @@ def test_a_timeout_that_is_no_number_of_seconds_stops_no_start(world, timeout):
     assert world.count("start_batches") == 1
 
 
-@pytest.mark.parametrize("work", [r'{"payload": "\ud800"}', r'{"a": "\u0000"}', '{"timeout_seconds": 1e200000}'])
+@pytest.mark.parametrize(
+    "work", [r'{"payload": "\ud800"}', r'{"a": "\u0000"}', '{"timeout_seconds": 1e200000}']
+)
 def test_work_that_postgres_cannot_read_stops_no_other_start(world, work):
     worker = world.worker()
     odd, *plain = (world.job(timeout_seconds=7) for _ in range(5))
