@@ -11,7 +11,6 @@ from noonmark.core.states import NO_NEXT_INSTANT, JobState, TimerKind
 from noonmark.store.documents.columns import NEVER
 from noonmark.store.tables import tables as t
 
-
 _FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
 
 
