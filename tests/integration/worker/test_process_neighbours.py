@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -149,14 +150,20 @@ def test_a_folder_that_a_thread_left_and_removed_is_not_that_of_processes(bench,
 def test_a_worker_without_descriptors_rejects_what_it_did_not_begin(bench):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     errors = []
-    for spare in range(12):
+    for spare in range(20):
         # It ends at another place each time: the socket, the input, the request, a pipe, the supervisor.
-        limit = max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + 1 + spare
+        limit = max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + 20
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        filled = []
         try:
-            held = bench.begin("child.pid", delivery=DeliverySemantics.AT_MOST_ONCE)
-            outcome = bench.end(held)
+            with suppress(OSError):
+                while True:
+                    filled.append(os.open(os.devnull, os.O_RDONLY))
+            for _ in range(spare):
+                os.close(filled.pop())
+            outcome = bench.end(bench.begin("child.pid", delivery=DeliverySemantics.AT_MOST_ONCE))
         finally:
+            list(map(os.close, filled))
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         if outcome.state is RunState.SUCCEEDED:
             break

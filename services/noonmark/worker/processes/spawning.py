@@ -282,17 +282,21 @@ class ChildLauncher:
         if self._socket is not None:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - our own file; nothing of a job is in its arguments
-                [
-                    *(sys.executable, "-I", "-S", str(Path(supervisor.__file__))),
-                    *(str(theirs.fileno()), str(os.getpid())),
-                ],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env={},
-                start_new_session=True,
-            )
+        try:
+            with theirs:
+                self._process = subprocess.Popen(  # noqa: S603 - our own file; nothing of a job is in its arguments
+                    [
+                        *(sys.executable, "-I", "-S", str(Path(supervisor.__file__))),
+                        *(str(theirs.fileno()), str(os.getpid())),
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    env={},
+                    start_new_session=True,
+                )
+        except BaseException:
+            ours.close()
+            raise
         self._socket = ours
         loop.add_reader(ours.fileno(), self._answered, ours)
 
