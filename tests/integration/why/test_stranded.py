@@ -152,18 +152,21 @@ def test_a_retry_with_an_instant_that_nothing_can_read_is_left_alone(scene: Scen
     damaged, plain = scene.submit(), scene.submit()
     for job in (damaged, plain):
         (run,) = scene.runs(job)
-        scene.db.execute("update runs set state = 'retrying', attempt = 1 where id = %s", [run["id"]])
+        scene.db.execute("update runs set state = 'retrying', attempt = 1 where id = %s", [run])
         scene.db.execute(
             """insert into timers (fire_at, scheduled_for, job_id, run_id, job_version, shard, lane, kind, namespace, pool)
                select noonmark_now(), scheduled_for, job_id, id, job_version, shard, lane, 2, namespace, pool
                from runs where id = %s""",
-            [run["id"]],
+            [run],
         )
     scene.db.execute(f"update timers set {column} = '-infinity' where job_id = %s", [damaged])
 
     scene.claim()
 
-    assert [scene.runs(job)[0]["state"] for job in (damaged, plain)] == ["retrying", "queued"]
+    states = [
+        scene.world.row("select state from runs where job_id = %s", job)["state"] for job in (damaged, plain)
+    ]
+    assert states == ["retrying", "queued"]
 
 
 def test_a_timer_whose_job_is_gone_is_found(scene: Scene) -> None:

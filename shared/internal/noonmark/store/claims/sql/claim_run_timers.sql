@@ -8,7 +8,8 @@ where ctid = any (array(
          lateral (
              select ctid from timers
              where shard = owned.shard and lane = %(lane)s and kind = %(kind)s
-               and fire_at between '0001-01-02 00:00+00' and noonmark_now() and scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
+               and fire_at between '0001-01-02 00:00+00' and noonmark_now()
+               and scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
              order by fire_at limit %(limit)s
              for update skip locked
          ) as claimed
