@@ -15,7 +15,7 @@ from noonmark.handlers import Context, handler
 @handler
 def send_welcome(ctx: Context) -> dict[str, str]:
     """Simulate a mail. The key prevents a mail service from sending it twice if the run is repeated."""
-    ctx.logger.info("welcome_sent", user_id=ctx.payload["user_id"])
+    ctx.log("welcome sent", user_id=ctx.payload["user_id"])
     return {"sent_to": f"user {ctx.payload['user_id']}", "key": ctx.idempotency_key}
 
 

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from tests.support.cluster import Cluster
+from tests.support.cluster import SERVICES, Cluster
 from tests.support.node import Node
 from tests.support.publish import Load, soon
 
 from noonmark.store.cluster.pools import register_pool
-from noonmark.telemetry.metrics import TABLE
+from noonmark.telemetry.metrics import TABLE, rows_of
 
 NOT_HERE = {
     f"noonmark_{name}"
@@ -35,22 +35,37 @@ def described(node: Node) -> dict[str, str]:
     return dict(re.findall(r"^# TYPE (noonmark_\w+) (\w+)$", node._get("/metrics")[1], re.MULTILINE))
 
 
+def counted(node: Node) -> dict[str, set[str]]:
+    """Label sets of the counters and histograms that a process shows, by name of the series."""
+    bases = {row.name for row in TABLE if row.kind != "gauge"}
+    return {
+        name: labels
+        for name, labels in samples(node).items()
+        if name in bases or re.sub("_(bucket|count|sum)$", "", name) in bases
+    }
+
+
 @pytest.mark.slow
 def test_a_running_installation_shows_what_the_page_lists(noonmark: Cluster) -> None:
     register_pool(noonmark.database, "idle")
     noonmark.prepare(["default", "idle"])
-    intake, trigger, dispatcher, worker = noonmark.start("intake", "trigger", "dispatcher", "worker")
+    nodes = [noonmark.launch(service) for service in (*SERVICES, "observer", "watchdog")]
+    nodes.append(noonmark.launch("api", api_port="0"))
+    for node in nodes:
+        noonmark.await_ready(node)
+    _, trigger, dispatcher, worker, *_ = nodes
+    at_first = {node.name: counted(node) for node in nodes}
     load = Load()
     load.now(9)
     load.now(3, "chaos.flaky", ends=("dead",), payload={"fails": 9}, retry_delay_seconds=0, max_retries=1)
     noonmark.publish(load)
     noonmark.settle(load)
-    for node in (intake, trigger, dispatcher, worker):
-        assert described(node) == {row.name: row.kind for row in TABLE}
+    for node in nodes:
+        assert described(node) == {row.name: row.kind for row in rows_of(node.service)}
     wanted = {
         row.name
         for row in TABLE
-        if row.kind == "gauge" and row.shown_by in {"every", "trigger", "dispatcher", "worker"}
+        if row.kind == "gauge" and {"every", "trigger", "dispatcher", "worker"} & set(row.shown_by)
     }
 
     def shown() -> set[str]:
@@ -66,6 +81,11 @@ def test_a_running_installation_shows_what_the_page_lists(noonmark: Cluster) -> 
         "the namespace's runs to be counted",
         30,
     )
+    # Nothing happened that had no series at 0 before, so no `rate` misses a first event.
+    for node in nodes:
+        now = counted(node)
+        later = {name: now[name] - series for name, series in at_first[node.name].items()}
+        assert not {name: series for name, series in later.items() if series}
     # Who measures nothing says nothing: a 0 of another process would be as good as the right figure.
     assert not {"noonmark_dead_letters", "noonmark_due_timers", "noonmark_start_backlog"} & set(
         samples(worker)

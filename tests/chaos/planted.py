@@ -129,6 +129,13 @@ def second_verdict(h: History) -> None:
     h.lifecycle.append(LifecycleRecord("t-other", "once", "succeeded", 1, NS))
 
 
+def delete_an_announced_run(h: History) -> None:
+    """With all that was written about it, but for its event."""
+    said = list(h.lifecycle)
+    drop(h, "now")
+    h.lifecycle = said
+
+
 def change_a_verdict(h: History) -> None:
     h.sightings = [Sighting("once", "skipped", 1)]
 
@@ -301,7 +308,7 @@ PLANTED = [
         double="S1", shift="S13 S18 V1", swap="S13", swap_jobs="S13 S18", start_early="S7", accept_stale="S4",
         fall_back="S3 S16", write_stale="S4", two_live_fences="S3", lose_an_event="S2", swallow_a_bad_event="S2",
         refuse_a_good_event="S2", commit_past_a_hole="S5", commit_past_an_event="S5", commit_past_bytes="S5",
-        orphan="S9", second_verdict="S4", change_a_verdict="S4", call_twice="S4", attempt_too_many="S11",
+        orphan="S9", second_verdict="S4", delete_an_announced_run="S4 V1", change_a_verdict="S4", call_twice="S4", attempt_too_many="S11",
         letter_missing="S11", letter_for_the_living="S11", outbox_missing="S6", never_announce="S6",
         announce_otherwise="S6", run_after_cancel="S9", start_after_the_jobs_cancel="S7",
         start_in_a_pause="S7", cross_namespace="S12", cross_namespace_run="S12", invert="S14", overlap="S8",

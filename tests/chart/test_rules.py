@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 import typer.main
 import yaml
+from tests.chart.alert_rules import RECORDED, RECORDINGS, ROOT, RULES, read_series, rule_groups
 from tests.support.deploy_tools import tool
 from tests.support.doc_blocks import blocks_of
 from tests.support.promql import problems, selectors
+from tests.support.recordings import input_series, judge
 
 from noonmark.cli.main import app
 from noonmark.telemetry.dashboards.files import files
 from noonmark.telemetry.metrics import REGISTRY, TABLE
 
-ROOT = Path(__file__).parents[2]
-RULES = ROOT / "helm/noonmark/files/rules"
 DASHBOARDS = ROOT / "helm/noonmark/files/dashboards"
 RUNBOOKS = ROOT / "docs/runbooks"
 EXAMPLES = ROOT / "examples/monitoring"
@@ -37,17 +37,8 @@ def run(*command: object) -> str:
     return done.stdout
 
 
-@cache
-def groups() -> list[dict]:
-    return [
-        group
-        for name in ("recording", "alerting")
-        for group in yaml.safe_load((RULES / f"{name}.yaml").read_text())["groups"]
-    ]
-
-
 def rules(kind: str) -> list[dict]:
-    return [rule for group in groups() for rule in group["rules"] if kind in rule]
+    return [rule for group in rule_groups() for rule in group["rules"] if kind in rule]
 
 
 @cache
@@ -151,7 +142,7 @@ def needed(text: str) -> list[dict]:
     while True:
         read = {
             one.name
-            for group in groups()
+            for group in rule_groups()
             for rule in group["rules"]
             if (rule.get("alert") or rule["record"]) in wanted
             for one in selectors(rule["expr"])
@@ -161,7 +152,7 @@ def needed(text: str) -> list[dict]:
         wanted |= read & recorded
     return [
         {**group, "rules": kept}
-        for group in groups()
+        for group in rule_groups()
         if (kept := [rule for rule in group["rules"] if (rule.get("alert") or rule["record"]) in wanted])
     ]
 
@@ -195,6 +186,60 @@ def test_every_alert_has_a_case_that_fires_and_one_that_does_not():
     alerts = {rule["alert"] for rule in rules("alert")}
     assert fires == alerts
     assert quiet == alerts - {"NoonmarkDeadMansSwitch"}
+
+
+@pytest.mark.parametrize("state", RECORDED)
+def test_on_what_real_services_showed_these_alerts_fire_and_no_others(state, tmp_path):
+    text = (RECORDINGS / f"{state}.series").read_text()
+    assert judge(tool("promtool"), rule_groups(), text, RECORDED[state], tmp_path) == ""
+
+
+def test_recordings_have_the_series_that_rules_read_of_services_that_exist():
+    """Of a release whose metrics have changed, record again: tests/acceptance/test_alert_recordings.py."""
+    assert {path.stem for path in RECORDINGS.glob("*.series")} == set(RECORDED)
+    metrics = {"up", "process_start_time_seconds", "process_cpu_seconds_total"}
+    metrics |= {
+        row.name + end
+        for row in TABLE
+        for end in (("_bucket", "_count") if row.kind == "histogram" else ("",))
+    }
+    for state in RECORDED:
+        found = {
+            re.match(r"\w+", one["series"])[0]
+            for one in input_series((RECORDINGS / f"{state}.series").read_text())
+        }
+        assert found <= read_series(), state
+        assert found <= metrics, state
+
+
+INVENTED = {
+    "it takes a server or a disk that fails": {
+        *("PostgresUnreachable", "HeartbeatNearLease", "ApiErrors", "OffsetCommitsFail", "OutboxStuck"),
+        *("AppOutboxUnreachable", "AppOutboxStuck", "AlertDeliveriesFail", "EventsRefused"),
+    },
+    "it takes more than minutes, or more data than a test has": {
+        *("StartSloBurnsFast", "StartSloBurnsSlowly", "StartBacklogStalled", "StartBacklogGrowing"),
+        *("PoolSaturated", "DueTimersWaiting", "OutboxFilling", "SubmissionsBehind", "IntakeStalled"),
+        *("OldestXminHeld", "DeadRowsPile", "ClaimsSlow", "ApiSlow", "ObserverBehind", "LoopStalled"),
+    },
+    "it takes a defect of noonmark, or a fault in its place": {
+        *("RunsResent", "RunsParked", "JobsBroken", "InstantsMissed", "RunsLost", "WorkersLapse"),
+        *("WritesFenced", "MessageForged", "ShardsUnowned", "OwnershipFlaps", "AppOutboxParked"),
+        *("ZoneDataInactive", "VersionsMixed", "VerifyFindings", "VerifyOverdue"),
+    },
+}
+"""Alerts that fire on invented series only, in promtool/, and why no recording has them."""
+
+
+def test_every_alert_fires_on_a_recording_or_says_why_not_and_is_quiet_on_one():
+    alerts = {rule["alert"] for rule in rules("alert")} - {"NoonmarkDeadMansSwitch"}
+    recorded = set().union(*RECORDED.values())
+    invented = [f"Noonmark{name}" for names in INVENTED.values() for name in names]
+    assert len(invented) == len(set(invented))
+    assert alerts == recorded | set(invented)
+    assert not recorded & set(invented)
+    # A healthy installation fires nothing.
+    assert RECORDED["healthy"] == set()
 
 
 # Runbooks.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,66 @@ def test_every_route_that_is_served_is_described():
     routes = dict(routes_of(APP))
     assert {(method, path) for method, path, _ in OPERATION_IDS.values()} == set(routes)
     assert {route.tags[0] for route in routes.values()} <= TAGS.keys()
+
+
+def test_no_two_operations_have_one_name_in_a_generated_client():
+    """Generators make snake_case, camelCase or PascalCase of the id, and group operations by tag."""
+    names = Counter(re.sub(r"[^a-z0-9]", "", name.lower()) for name in OPERATION_IDS)
+    assert {name: count for name, count in names.items() if count > 1} == {}
+
+
+def test_every_alias_says_what_it_is_an_alias_of():
+    for name, (method, path, operation) in OPERATION_IDS.items():
+        original = path.replace("/executions", "/runs")
+        assert operation.get("x-alias-of") == (original if original != path else None), name
+        assert any(found[:2] == (method, original) for found in OPERATION_IDS.values()), name
+
+
+def plain_objects() -> list[Any]:
+    schemas = DOCUMENT["components"]["schemas"]
+    return [pytest.param(schemas[name], id=name) for name in schemas if schemas[name].get("properties")]
+
+
+@pytest.mark.parametrize("schema", plain_objects())
+def test_a_generator_sees_the_fields_of_an_object_and_not_its_rules(schema: dict[str, Any]):
+    assert schema["type"] == "object"
+    assert schema.keys() & {"allOf", "anyOf", "oneOf", "not", "then", "patternProperties"} == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["JobDocument", "JobPatch", "ScheduleDocument", "RetryDocument", "HttpPayload"]
+)
+def test_a_client_sends_no_default_that_its_user_did_not_choose(name: str):
+    assert '"default":' not in orjson.dumps(DOCUMENT["components"]["schemas"][name]["properties"]).decode()
+
+
+def valid(name: str, value: dict[str, Any]) -> bool:
+    return validator_of({"$ref": f"#/components/schemas/{name}"}).is_valid(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("ScheduleDocument", {"cron": "0 9 * * 1"}, {"cron": "0 9 * * 1", "every": 60}),
+        ("ScheduleDocument", {"every": "15m"}, {"timezone": "Europe/Berlin"}),
+        (
+            "ScheduleDocument",
+            {"rrule": "FREQ=DAILY", "dtstart": "2026-03-08T02:30"},
+            {"every": 60, "dtstart": "2026-03-08T02:30"},
+        ),
+        ("CalendarsDocument", {"exclude": "holidays"}, {"on_holiday": "skip"}),
+        ("JobDocument", {"type": "python", "handler": "a.b"}, {"type": "python"}),
+        (
+            "JobDocument",
+            {"type": "python", "handler": "a", "labels": {"a": "b"}},
+            {"type": "python", "handler": "a", "labels": {"!": "b"}},
+        ),
+        ("ConditionDocument", {"pointer": "/a", "equals": 1}, {"pointer": "/a", "equals": 1, "exists": True}),
+    ],
+)
+def test_the_rules_between_fields_hold_all_the_same(name: str, good: dict[str, Any], bad: dict[str, Any]):
+    assert valid(name, good)
+    assert not valid(name, bad)
 
 
 def test_there_are_no_rows_about_operations_that_are_not():

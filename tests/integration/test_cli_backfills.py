@@ -99,8 +99,9 @@ def test_a_backfill_is_started_shown_listed_and_cancelled(noonmark, database):
     [
         (("plan", "billing", "--from", "2020-01-01"), "(the ledger's floor) are no longer stored"),
         (("plan", "billing", *DAYS[:2], "--until", "2999-01-01"), "in the future"),
-        (("plan", "billing", "--from", DAYS[3], "--until", DAYS[1]), "not after its beginning"),
-        (("plan", "billing", "--from", "yesterday"), "--from 'yesterday' is not an instant such as"),
+        (("plan", "billing", "--from", DAYS[3], "--until", DAYS[1]), "the period is empty"),
+        (("plan", "billing", "--from", "soon"), "--from 'soon' is not a time; write"),
+        (("plan", "billing", "--from", "15"), "--from 15 has no unit"),
         (("plan", "once", *DAYS), "has one instant only"),
         (("start", "billing", *DAYS), "start with --yes"),
     ],

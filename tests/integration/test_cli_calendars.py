@@ -252,7 +252,7 @@ def test_a_calendar_that_is_not_there_is_a_sentence(noonmark, command):
         ([], "no days given; use --file, --date, --range, --weekday or --yearly"),
         (["--file", "x.yaml", "--date", "2026-12-25"], "give --file or single days, not both"),
         (["--file", "missing.yaml"], "cannot read missing.yaml"),
-        (["--file", "bad.yaml"], "bad.yaml is neither JSON nor YAML: while parsing"),
+        (["--file", "bad.yaml"], "bad.yaml is neither JSON nor YAML: line "),
         (["--file", "list.json"], "list.json: calendar is an array; allowed: an object"),
         (["--file", "wrong.yaml"], "wrong.yaml: dates[0] is 'soon', which is not a date; allowed"),
         (["--date", "25.12.2026"], "dates[0] is '25.12.2026', which is not a date"),

@@ -81,6 +81,44 @@ def test_a_redrive_by_cause_asks_first_and_tells_what_it_did(world):
     assert "redrive of 1 dead run: 1 queued" in call("dead", "redrive", *HERE, "--all", "--yes").stdout
 
 
+def test_letters_are_chosen_by_the_period_of_their_death(world):
+    runs = died(world, "boom", "boom", "boom")
+    for run, at in zip(runs, ("09:00", "10:00", "11:00"), strict=True):
+        world.db.execute(
+            "update dead_letters set died_at = %s where run_id = %s", [f"2026-11-27T{at}:00Z", run]
+        )
+    period = ("--since", "2026-11-27T11:00", "--until", "2026-11-27T12:00", "--zone", "Europe/Berlin")
+
+    assert [one["run_id"] for one in shown("dead", "list", *HERE, *period)["items"]] == [str(runs[1])]
+    assert [one["runs"] for one in shown("dead", "groups", *HERE, *period)["items"]] == [1]
+    # What the API asks for: dead at 10:00, not at 11:00.
+    assert shown("dead", "discard", *HERE, *period, "--dry-run")["matched"] == 1
+    assert shown("dead", "redrive", *HERE, *period, "--yes")["runs"] == {"queued": 1}
+    assert [world.run(run)["state"] for run in runs] == ["dead", "queued", "dead"]
+    first = call(
+        "dead", "list", *HERE, "--since", "2026-11-27", "--until", "2026-11-28", "--limit", "1", "--json"
+    )
+    assert json.loads(first.stdout)["next"] is not None
+
+
+def test_runs_are_cancelled_by_the_period_of_their_instants(world):
+    job_id = world.job()
+    runs = [world.put_run("queued", job_id=job_id, request_id=str(hour)) for hour in range(3)]
+    due = [
+        world.db.execute(
+            "update runs set scheduled_for = scheduled_for + %s * interval '1 minute' where id = %s"
+            " returning scheduled_for",
+            [minutes, run],
+        ).fetchone()[0]
+        for minutes, run in enumerate(runs)
+    ]
+    since, until = due[1].isoformat(), due[2].isoformat()
+    assert shown("run", "cancel", *HERE, "--since", since, "--until", until, "--dry-run")["matched"] == 1
+    assert shown("run", "cancel", *HERE, "--after", since, "--before", until, "--dry-run")["matched"] == 1
+    listed = shown("run", "list", *HERE, "--since", since, "--until", until)["items"]
+    assert [one["id"] for one in listed] == [str(runs[1])]
+
+
 def test_a_run_that_is_named_and_not_dead_is_a_problem(world):
     (run,) = died(world, "boom")
     call("dead", "redrive", str(run), "--yes")
@@ -191,9 +229,9 @@ def test_waiting_for_a_worker_that_does_not_confirm_ends_with_a_problem(world):
     ("words", "told"),
     [
         ((), "no runs selected"),
-        (("--label", "team"), "KEY=VALUE"),
+        (("--label", "team"), "KEY:VALUE"),
         (("0190b6a0-1c2d-7000-8000-000000000001", "--job", "x"), "not both"),
-        (("--job", "x", "--before", "soon"), "--before 'soon'"),
+        (("--job", "x", "--before", "soon"), "--until 'soon' is not a time"),
     ],
 )
 def test_wrong_usage_of_cancel_is_told(world, words, told):

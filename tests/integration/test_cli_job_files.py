@@ -96,6 +96,22 @@ def test_an_interval_keeps_its_rhythm(apply, database):
     assert database.execute("select schedule from jobs").fetchone() == before
 
 
+@pytest.mark.parametrize(
+    "damage",
+    ["delete from timers", "update timers set fire_at = '9000-01-01Z', scheduled_for = '9000-01-01Z'"],
+)
+def test_a_job_whose_timer_was_lost_or_moved_is_planned_again(apply, database, damage):
+    apply(a=TICK, b=SYNC)
+    database.execute(f"{damage} where job_id = (select id from jobs where name = 'tick')")
+    due = "select name from jobs join timers on job_id = jobs.id where fire_at < now() + interval '1 day' order by 1"
+    assert database.execute(due).fetchall() == [("sync",)]
+    report = apply(a=TICK, b=SYNC)
+    assert counts(report) == (0, 1, 1, 0)
+    assert [one["field"] for one in report["items"][0]["changes"]] == ["next instant"]
+    assert database.execute(due).fetchall() == [("sync",), ("tick",)]
+    assert counts(apply(a=TICK, b=SYNC)) == (0, 0, 2, 0)
+
+
 def test_nothing_is_changed_when_anything_is_wrong(apply, database):
     report = apply(
         a=TICK,

@@ -456,7 +456,8 @@ def test_db_check_names_what_nothing_continues_and_what_to_do(noonmark, database
     done = noonmark("db", "check", code=1)
     shown = json.loads(noonmark("db", "check", "--json", code=1).stdout)
 
-    (line,) = done.stderr.splitlines()
+    line = done.stdout.splitlines()[-1]
+    assert done.stderr == ""
     assert line == (
         f"job {job} in namespace default: a timer of this job exists, but the job does not."
         f" In SQL: `delete from timers where job_id = '{job}'`."
@@ -477,7 +478,7 @@ def test_db_check_of_an_empty_database_says_what_to_run(noonmark, postgres_serve
     postgres_server.run(f"create database {name}")
     try:
         done = noonmark("db", "check", code=1, url=postgres_server.url_of(name))
-        assert "run `noonmark db migrate`" in done.stderr
+        assert "run `noonmark db migrate`" in done.stdout
         done = noonmark("run", "list", code=1, url=postgres_server.url_of(name))
         assert "run `noonmark db migrate`" in done.stderr
     finally:

@@ -13,6 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 
 
 class Span(NamedTuple):
@@ -28,6 +29,7 @@ class Span(NamedTuple):
     began: int
     attributes: dict[str, object]
     failed: bool
+    kind: str
 
 
 class Collector(ThreadingHTTPServer):
@@ -107,4 +109,5 @@ def _read(span: Any, about: dict[str, str]) -> Span:
         span.start_time_unix_nano,
         {item.key: getattr(item.value, item.value.WhichOneof("value")) for item in span.attributes},
         span.status.code == 2,
+        OtlpSpan.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_"),
     )

@@ -23,6 +23,11 @@ HELM: Final = "v4.3.1"
 KUBERNETES: Final = "v1.36.3"
 KWOK: Final = "v0.8.0"
 DEBIAN: Final = "bookworm"
+OPENAPI_GENERATOR: Final = "7.17.0"
+_GENERATOR_ARTIFACT: Final = f"org.openapitools:openapi-generator-cli:{OPENAPI_GENERATOR}"
+OPENAPI_PYTHON_CLIENT: Final = "0.29.1"
+NODE_PACKAGES: Final = "1"
+"""Increase it with a change of tests/deploy/tools/node/package.json."""
 
 
 def folder() -> Path:
@@ -120,6 +125,43 @@ def _base_image(target: Path) -> None:
     shutil.rmtree(root)
 
 
+def _java_archive(artifact: str) -> Callable[[Path], None]:
+    def make(target: Path) -> None:
+        scratch = target.with_name(f"{target.name}.build")
+        copied = [f"-Dartifact={artifact}", f"-DoutputDirectory={scratch}"]
+        _run(["mvn", "-q", "-B", "dependency:copy", *copied], env={**os.environ})
+        (archive,) = scratch.iterdir()
+        archive.replace(target)
+        scratch.rmdir()
+
+    return make
+
+
+def _python_packages(*requirements: str) -> Callable[[Path], None]:
+    def make(target: Path) -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        _run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target), *requirements],
+            env={**os.environ},
+        )
+
+    return make
+
+
+def _node_packages(source: Path) -> Callable[[Path], None]:
+    def make(target: Path) -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        shutil.copy(source / "package.json", target)
+        _run(
+            ["npm", "install", "--silent", "--no-package-lock", "--ignore-scripts"],
+            cwd=target,
+            env={**os.environ},
+        )
+
+    return make
+
+
 TOOLS: Final = {
     entry.name: entry
     for entry in (
@@ -136,6 +178,14 @@ TOOLS: Final = {
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-controller-manager"),
         _kubernetes("kube-scheduler"),
+        Tool("openapi-generator.jar", OPENAPI_GENERATOR, make=_java_archive(_GENERATOR_ARTIFACT)),
+        Tool(
+            "openapi-python-client",
+            OPENAPI_PYTHON_CLIENT,
+            make=_python_packages(f"openapi-python-client=={OPENAPI_PYTHON_CLIENT}"),
+        ),
+        Tool("node-packages", NODE_PACKAGES, make=_node_packages(HERE / "node")),
+        Tool("node", package="nodejs"),
         Tool("kwok", KWOK, make=_go_install(f"sigs.k8s.io/kwok/cmd/kwok@{KWOK}")),
     )
 }

@@ -131,14 +131,15 @@ class Node:
         """The newest value of a field in its log."""
         return next((line[field] for line in reversed(list(self.lines())) if field in line), default)
 
-    def _get(self, path: str) -> tuple[int, str]:
+    def _get(self, path: str, accept: str = "*/*") -> tuple[int, str]:
         if not self.url:
             port = self.logged_field("health_listening", "port")
             if port is None:
                 return 0, ""
             self.url = f"http://127.0.0.1:{port}"
         try:
-            with urllib.request.urlopen(self.url + path, timeout=2) as answer:
+            request = urllib.request.Request(self.url + path, headers={"Accept": accept})
+            with urllib.request.urlopen(request, timeout=2) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

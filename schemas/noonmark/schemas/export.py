@@ -41,12 +41,17 @@ def event_models() -> dict[str, type[BaseModel]]:
     return models
 
 
+def event_schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema of every event type."""
+    return {name: _event_schema(name, model) for name, model in event_models().items()}
+
+
 def documents() -> dict[str, bytes]:
     """Return every file by name."""
     files = {JOB_FILE: {**_head("job", "noonmark job document"), **_with_definitions(JobDocument)}}
-    for name, model in event_models().items():
-        files[f"{name}.json"] = _event_schema(name, model)
-    files[ASYNCAPI_FILE] = asyncapi.document({name: f"{name}.json" for name in event_models()})
+    events = event_schemas()
+    files.update({f"{name}.json": schema for name, schema in events.items()})
+    files[ASYNCAPI_FILE] = asyncapi.document(events)
     return {name: _encode(content) for name, content in files.items()}
 
 

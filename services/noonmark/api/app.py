@@ -29,6 +29,7 @@ from noonmark.api.routes.runs import cancel as run_cancel
 from noonmark.api.routes.runs import control as run_control
 from noonmark.api.routes.runs import dead_letters, events, runs
 from noonmark.api.server.gate import RequestAuthenticator, RequestGuard
+from noonmark.api.server.request_counts import start_at_zero
 from noonmark.api.server.safe_methods import SafeMethods
 
 ROUTERS = (
@@ -88,4 +89,5 @@ def build_app(parts: ApiContext, authenticator: RequestAuthenticator) -> Request
         authenticator: finds the principal of a request.
     """
     api = build_api(parts)
+    start_at_zero(api)
     return RequestGuard(SafeMethods(DirectRouter(api), api), authenticator, parts.settings)

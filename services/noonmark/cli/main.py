@@ -33,11 +33,22 @@ from noonmark.cli.schedules import calendars, zones
 from noonmark.cli.schedules import commands as schedule_commands
 from noonmark.cli.submissions import imports, submit
 from noonmark.cli.terminal.problems import EXIT_CODES, ExitCode, explain, wrong_option
+from noonmark.cli.terminal.synonyms import unknown_command, with_our_names
 from noonmark.cli.verify import commands as verify_commands
 
 
 class _Root(TyperGroup):
     """The root command; it reports invalid options in plain words instead of those of a library."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; names that other tools use for our options are taken."""
+        return super().parse_args(ctx, with_our_names(self, args))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; the message about an unknown one names those that are meant."""
+        if args and args[0] not in self.commands and (hint := unknown_command(self, args[0])):
+            ctx.fail(f"No such command {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

@@ -80,6 +80,8 @@ class AppOutboxLoop:
         self._measure_at = 0.0
         self._most_rows = _BATCH
         self._note("not connected yet")
+        for status in Status:
+            APP_OUTBOX_RELAYED.labels(bound.name, status.value)
 
     def run(self, stop: threading.Event) -> None:
         """Relay until `stop` is set, and reconnect after every outage of either database."""

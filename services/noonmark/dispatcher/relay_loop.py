@@ -35,6 +35,7 @@ from noonmark.store.database.row_types import OutboxRow
 from noonmark.store.outbox import relay
 from noonmark.store.outbox.relay import Parked
 from noonmark.store.outcomes.emitted_events import headers_of
+from noonmark.telemetry.declared.instruments import exemplar_of
 from noonmark.telemetry.metrics import PARKED_RUNS, RELAY_BATCH_SIZE, RELAY_SECONDS
 
 _EVENTS_SECONDS = 0.2
@@ -101,9 +102,9 @@ class RelayLoop(DatabaseLoop):
             rows += self._refused.read(connection, owned)
         if not rows:
             return max(0.001, self._events_at - time.perf_counter())
-        sent = self._send(connection, rows)
+        sent, trace_id = self._send(connection, rows)
         RELAY_BATCH_SIZE.observe(len(rows))
-        RELAY_SECONDS.observe(time.perf_counter() - began)
+        RELAY_SECONDS.observe(time.perf_counter() - began, exemplar_of(trace_id))
         return 0.0 if sent else 0.2
 
     def ending(self, connection: psycopg.Connection) -> None:
@@ -112,8 +113,8 @@ class RelayLoop(DatabaseLoop):
         self._producer.close()
         self._job_events.close()
 
-    def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> int:
-        """Send a batch; return the number of rows that were deleted, parked or refused."""
+    def _send(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> tuple[int, str | None]:
+        """Send a batch; return how many rows were deleted, parked or refused, and a trace id of the batch."""
         signers = self._signers.read(connection, {row.pool for row in rows if row.pool is not None})
         sendable = [row for row in rows if row.pool is None or row.pool in signers]
         if len(sendable) < len(rows):
@@ -135,7 +136,8 @@ class RelayLoop(DatabaseLoop):
             self._deal_with_failures(connection, sendable, result)
         transient = any(map(_is_broker_outage, result.failed.values()))
         self._service.health.set_ready("kafka", ready=not transient, missing="not accepting messages")
-        return len(rows) - sum(not _is_settled(sendable[i], f) for i, f in result.failed.items())
+        left = sum(not _is_settled(sendable[i], f) for i, f in result.failed.items())
+        return len(rows) - left, next((root.trace_id for root in traced.values()), None)
 
     def _send_messages(self, rows: Sequence[OutboxRow], messages: Sequence[OutboundMessage]) -> BatchResult:
         """Send the run messages and noonmark's own events first, then the events for topics of jobs."""
@@ -160,11 +162,7 @@ class RelayLoop(DatabaseLoop):
             return OutboundMessage(row.topic, row.key, row.value, headers)
         # The table's check constraint and the row's run guarantee that all of these are set.
         pool, job_id = cast("str", row.pool), cast("UUID", row.job_id)
-        route = self._routes.get((pool, row.lane))
-        if route is None:
-            lane = Lane(row.lane)
-            route = self._routes[pool, row.lane] = (self._topics.runs(pool, lane), lane)
-        topic, lane = route
+        topic, lane = self._route_of(pool, row.lane)
         root = traced.get(row.run_id) if traced else None
         value = encode_run(
             signers[pool],
@@ -182,6 +180,16 @@ class RelayLoop(DatabaseLoop):
         )
         return OutboundMessage(topic, job_id.bytes, value, _STRUCTURED)
 
+    def _route_of(self, pool: str, lane: int) -> tuple[str, Lane]:
+        """Return the topic and the lane of a pool's run messages."""
+        route = self._routes.get((pool, lane))
+        if route is None:
+            route = self._routes[pool, lane] = (self._topics.runs(pool, Lane(lane)), Lane(lane))
+        return route
+
+    def _topic_of(self, row: OutboxRow) -> str:
+        return self._route_of(cast("str", row.pool), row.lane)[0]
+
     def _traced(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> Mapping[UUID, Root]:
         """Return the traces of those runs of a batch that are traced."""
         assert self._service.traces is not None
@@ -193,7 +201,13 @@ class RelayLoop(DatabaseLoop):
         assert self._service.traces is not None
         self._service.traces.relayed(
             (
-                (row.run_id, row.job_id, row.fence or 1, traced[row.run_id])
+                (
+                    row.run_id,
+                    row.job_id,
+                    row.fence or 1,
+                    traced[row.run_id],
+                    self._topic_of(row),
+                )
                 for row in rows
                 if row.run_id in traced and row.run_id is not None and row.job_id is not None
             ),

@@ -20,7 +20,9 @@ from noonmark.core.access.submission_signature import (
     Signature,
     SignedEvent,
     SubmissionSignatureError,
+    signed_batch,
 )
+from noonmark.intake.event_batches import BatchedRecord
 from noonmark.intake.key_masking import holds_key
 from noonmark.kafka.consumers.records import Headers, Record
 from noonmark.schemas.events.envelope import Event
@@ -158,7 +160,11 @@ class Authorizer:
             publisher = self._authority.principal_of_key(signature.key_id)
             if publisher is None:
                 _refuse_signature("its key is unknown, revoked, expired or not a publisher's key")
-            signed = SignedEvent(event.source, event.id, event.type, event.sequence, record.value)
+            signed = (
+                signed_batch(record.batch)
+                if isinstance(record, BatchedRecord)
+                else SignedEvent(event.source, event.id, event.type, event.sequence, record.value)
+            )
             if not signature.fits(publisher.signing_secret, signed):
                 _refuse_signature("it does not match: another key made it, or the event was changed since")
             signature.check_time(at)

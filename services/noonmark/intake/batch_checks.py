@@ -10,6 +10,7 @@ import psycopg
 
 from noonmark.core.access.roles import Principal
 from noonmark.intake.authorization import Authorizer, BatchContext, Unauthorized
+from noonmark.intake.event_batches import BatchedRecord, is_batch, split
 from noonmark.intake.key_masking import without_keys
 from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import UNREADABLE_HEADERS, Record
@@ -26,16 +27,19 @@ _WORDS: Final = {kind: "_".join(kind.split(".")[1:3]).removeprefix("job_") for k
 
 UNKNOWN: Final = "unknown"
 
+_MOST_EVENTS: Final = 10_000
+"""A transaction takes in no further record after this number of events; only batches of events reach it."""
+
 _log = get_logger()
 
 
 @dataclass(slots=True)
 class CheckedBatch:
-    """A batch of records from one consumer; each is either a request or refused.
+    """A batch of records from one consumer; each event in them is either a request or refused.
 
     Attributes:
         consumer: the consumer that polled the records, and that commits them.
-        records: all records of the batch.
+        records: all records of the batch; those that were polled after them are not checked yet.
         moment: the time and facts that they were checked with.
         context: the context of their first check.
         requests: the valid requests, in order.
@@ -67,7 +71,7 @@ def check(
     max_bytes: int,
     context: BatchContext | None = None,
 ) -> CheckedBatch:
-    """Check a batch of records.
+    """Check a batch of records, or the first ones if they hold many events.
 
     Args:
         consumer: the consumer that polled the records.
@@ -81,7 +85,10 @@ def check(
         psycopg.OperationalError: a key is not cached, and the database is unavailable.
     """
     batch = CheckedBatch(consumer, records, moment, context or BatchContext(moment.now.timestamp()))
-    for record in records:
+    for place, record in enumerate(records):
+        if len(batch.requests) + len(batch.refused) >= _MOST_EVENTS:
+            batch.records = records[:place]
+            break
         if len(record.value) > max_bytes:
             batch.refused.append((_too_large(record, max_bytes), UNKNOWN))
             continue
@@ -89,8 +96,21 @@ def check(
             verdict = Refused([FieldError("", "a header's key is not UTF-8", "header keys in UTF-8")])
             batch.refused.append((rejected_record(record, "malformed", verdict), UNKNOWN))
             continue
-        _check_one(batch, record, authorizer, max_bytes)
+        if is_batch(record):
+            _check_events(batch, record, authorizer, max_bytes)
+        else:
+            _check_one(batch, record, authorizer, max_bytes)
     return batch
+
+
+def _check_events(batch: CheckedBatch, record: Record, authorizer: Authorizer, max_bytes: int) -> None:
+    try:
+        events = split(record)
+    except Refused as refused:
+        batch.refused.append((rejected_record(record, "malformed", refused), UNKNOWN))
+        return
+    for event in events:
+        _check_one(batch, event, authorizer, max_bytes)
 
 
 def _check_one(batch: CheckedBatch, record: Record, authorizer: Authorizer, max_bytes: int) -> None:
@@ -139,7 +159,10 @@ def rejected_record(
     """Build the refusal of a record, with every key in it masked."""
     source, event_id = (event.source, event.id) if event else identify(record.value, record.headers)
     place = (record.topic, record.partition, record.offset)
-    return without_keys(RejectedRecord(*place, source, event_id, reason, refused, record.value))
+    found = RejectedRecord(*place, source, event_id, reason, refused, record.value)
+    if isinstance(record, BatchedRecord):
+        found = replace(found, index=record.index, batch=record.shown)
+    return without_keys(found)
 
 
 def _too_large(record: Record, max_bytes: int) -> RejectedRecord:

@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
-from noonmark.core.monitoring.trace_context import SubmitTrace
+from noonmark.core.monitoring.trace_context import SpanKind, SubmitTrace
 from noonmark.intake.batch_checks import CheckedBatch
 from noonmark.kafka.consumers.records import Record
+from noonmark.telemetry.span_attributes import of_message
 from noonmark.telemetry.tracing import wall_clock
 
 _NAMES: Final = ("traceparent", "ce_traceparent")
@@ -22,11 +23,17 @@ class _Extension(msgspec.Struct, gc=False):
 _decode: Final = msgspec.json.Decoder(_Extension).decode
 
 
-def read_traces(batch: CheckedBatch) -> None:
-    """Start the spans of those requests of a batch whose events contain a trace."""
+def read_traces(batch: CheckedBatch, group: str) -> None:
+    """Start the spans of those requests of a batch whose events contain a trace; `group` received them."""
     began = wall_clock(batch.checked_at)
     for place, (record, _) in enumerate(batch.sources):
-        trace = SubmitTrace.begin(traceparent_of(record), began)
+        text = traceparent_of(record)
+        if text is None:
+            continue
+        received = of_message(
+            "process", record.topic, partition=record.partition, offset=record.offset, group=group
+        )
+        trace = SubmitTrace.begin(text, began, SpanKind.CONSUMER, received)
         if trace is not None:
             batch.requests[place] = batch.requests[place]._replace(trace=trace)
 

@@ -19,6 +19,11 @@ def holds_key(text: bytes) -> bool:
     return (b"nmk_" in text or b"nmp_" in text) and _KEY.search(text) is not None
 
 
+def masked(value: bytes) -> bytes:
+    """Return a text with a mask for every key."""
+    return _KEY.sub(_MASK, value) if holds_key(value) else value
+
+
 def without_keys(refused: RejectedRecord) -> RejectedRecord:
     """Return a refused record with a mask for every key in its value, its name and its problems."""
     problems = [

@@ -54,6 +54,7 @@ class ReadLoop:
         self._authorizer = authorizer
         self._further = further
         self._unchecked: tuple[BatchConsumer, list[Record]] | None = None
+        self._key_missing = False
         self._progress = service.health.progress(self.name, 30.0)
         service.health.require(_CONDITION, "no partition of the submissions topics is assigned yet")
 
@@ -107,11 +108,13 @@ class ReadLoop:
             checked = check(consumer, records, moment, authorizer=self._authorizer, max_bytes=most)
         except psycopg.OperationalError as error:
             # A key must be read first. The writer also waits, and reports that the database is unavailable.
-            if self._unchecked is None:
+            if not self._key_missing:
                 self._service.log.warning("publisher_key_not_read", error=str(error).strip())
-            self._unchecked = (consumer, records)
+            self._unchecked, self._key_missing = (consumer, records), True
             return
-        self._unchecked = None
+        self._key_missing = False
+        rest = records[len(checked.records) :]
+        self._unchecked = (consumer, rest) if rest else None
         self._handover.offer(checked)
 
     def _consumer(self, *topics: str) -> BatchConsumer:

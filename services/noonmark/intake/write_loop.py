@@ -170,7 +170,7 @@ class WriteLoop(DatabaseLoop):
         rejected = [record for record, _ in batch.refused]
         if batch.requests:
             if self._service.traces is not None:
-                read_traces(batch)
+                read_traces(batch, self._topics.group_intake)
             taken = self._acceptor.accept(connection, batch.requests, batch.moment.facts)
             rejected += _rejected_results(batch, taken)
         new: set[Place] = set()

@@ -16,6 +16,7 @@ from noonmark.service.database_loop import DatabaseLoop
 from noonmark.service.runner import Loop, Service, StartError
 from noonmark.store.alerts import deliveries
 from noonmark.store.alerts.deliveries import Delivery, Failure
+from noonmark.telemetry.declared.labels import DELIVERY_RESULTS
 from noonmark.telemetry.metrics import ALERT_DELIVERIES, ALERT_DELIVERIES_WAITING
 
 _LEASE_SECONDS: Final = 90.0
@@ -50,6 +51,8 @@ class DeliveryLoop(DatabaseLoop):
         super().__init__(service, f"tell_{channel.name}", max_age_seconds=120.0)
         self._channel = channel
         self._measure_at = 0.0
+        for result in DELIVERY_RESULTS:
+            ALERT_DELIVERIES.labels(channel.name, result)
 
     def run_once(self, connection: psycopg.Connection) -> float:
         """Send the due deliveries; return 0 seconds if the batch was full, because more may be due."""

@@ -17,6 +17,7 @@ from noonmark.store.cluster.members import Membership
 from noonmark.store.database.hints import HintSender
 from noonmark.store.outbox import relay
 from noonmark.store.outcomes.events import EventTopics
+from noonmark.telemetry.declared.instruments import exemplar_of
 from noonmark.telemetry.metrics import CLAIM_BATCH_SIZE, CLAIM_SECONDS, CLAIMED, PLANNING_BROKEN
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends, count_skipped
 from noonmark.trigger.zone_watch import ZoneWatch
@@ -103,11 +104,13 @@ class ClaimLoop(DatabaseLoop):
             if not claims.missing_days(connection, shards, self._service.settings.claim_batch):
                 raise
             result = self._claim_kind(connection, lane, kind, shards)
-        CLAIM_SECONDS.labels(f"claim_{kind.name.lower()}").observe(time.perf_counter() - began)
+        seconds, trace_id = time.perf_counter() - began, None
         if result.made and self._service.traces is not None:
             traces, jobs = self._service.traces, dict(result.made)
             roots = traces.roots(connection, result.made)
             traces.claimed(roots, jobs, began=began_at, ended=time.time())
+            trace_id = next((root.trace_id for root in roots.values()), None)
+        CLAIM_SECONDS.labels(f"claim_{kind.name.lower()}").observe(seconds, exemplar_of(trace_id))
         CLAIM_BATCH_SIZE.observe(result.claimed)
         CLAIMED.labels(lane.label).inc(result.claimed)
         if result.queued:

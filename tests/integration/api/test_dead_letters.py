@@ -35,6 +35,22 @@ def order(api, verb, status=200, *, namespace="tests", key=None, **body):
     return api("POST", f"/v1/dead-letters/{verb}", status, key=key, json=body).json()
 
 
+def test_what_to_change_is_said_and_nothing_else_means_all(api, world):
+    dead(world)
+    for verb in ("redrive", "discard"):
+        for body in ({}, {"filter": {}}, {"all": False}):
+            (error,) = api("POST", f"/v1/dead-letters/{verb}", 422, json=body).json()["errors"]
+            assert (error["pointer"], error["expected"]) == (
+                "/filter",
+                "a filter with a field, or `all`: true",
+            )
+            # A look does no harm.
+            api("POST", f"/v1/dead-letters/{verb}", 200, json={**body, "dry_run": True})
+        api("POST", f"/v1/dead-letters/{verb}", 200, json={"all": True})
+    assert world.count("dead_letters") == 1
+    assert order(api, "redrive", all=True)["runs"] == {"queued": 1}
+
+
 def test_they_are_listed_by_their_death_page_by_page(api, world):
     made = dead(world, 5)
 

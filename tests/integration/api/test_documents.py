@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -21,20 +20,9 @@ def test_openapi_is_served_as_it_is_exported(call: Caller):
     assert (again.status, again.body) == (304, b"")
 
 
-def test_every_schema_that_asyncapi_refers_to_is_served_where_it_says(call: Caller, token):
-    document = call("GET", "/asyncapi.json").json()
-    exported = json.loads((EXPORTED / "asyncapi.json").read_bytes())
-    assert document["channels"] == exported["channels"]
-    references = {
-        name: message["payload"]["schema"]["$ref"]
-        for name, message in document["components"]["messages"].items()
-    }
-    assert references.keys() == exported["components"]["messages"].keys()
-    key = token("viewer")
-    for name, reference in references.items():
-        answer = call("GET", reference.removeprefix("."), key=key)
-        assert answer.json()["$id"] == f"urn:noonmark:schema:{name}"
-        assert answer.headers["content-type"] == "application/schema+json"
+def test_asyncapi_is_served_as_it_is_exported(call: Caller):
+    answer = call("GET", "/asyncapi.json")
+    assert answer.body == (EXPORTED / "asyncapi.json").read_bytes()
 
 
 def test_every_exported_schema_is_served_by_its_name_its_file_and_its_id(call: Caller, token):

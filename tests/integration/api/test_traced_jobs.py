@@ -8,6 +8,7 @@ from tests.support.collector import Collector, collector
 
 from noonmark.api.main import make_parts, read_cursor_key
 from noonmark.service.run_traces import RunTraces
+from noonmark.telemetry.span_attributes import of_request
 from noonmark.telemetry.tracing import open_tracer
 
 pytestmark = pytest.mark.postgres
@@ -47,7 +48,11 @@ def test_the_run_of_a_one_time_job_will_belong_to_the_trace_of_its_submission(ap
 
     (span,) = spans.spans
     assert (span.name, span.service, span.trace_id, span.parent) == ("submit", "noonmark-api", TRACE, SPAN)
-    assert span.attributes == {"noonmark.job_id": job_id}
+    assert span.kind == "SERVER"
+    assert span.attributes.pop("url.scheme") in {"http", "https"}
+    request = of_request(method="POST", route="/v1/jobs", path="/v1/jobs", scheme="", status=202)
+    del request["url.scheme"]
+    assert span.attributes == {"noonmark.job_id": job_id, **request}
     assert kept(database) == {job_id: f"00-{TRACE}-{span.span_id}-01"}
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -13,6 +15,7 @@ from confluent_kafka import Consumer
 from tests.integration.store.world import World, open_world
 from tests.support.stack import Kafka
 
+from noonmark.core.ids import uuid7
 from noonmark.core.states import Lane
 from noonmark.dispatcher import refused_events
 from noonmark.dispatcher.job_events import JobEventSender
@@ -22,11 +25,13 @@ from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.producers.delivery import OutboundMessage, unacknowledged_topic
 from noonmark.kafka.producers.producer import BatchResult
 from noonmark.kafka.topics import Topics, TopicSpec
+from noonmark.schemas.events.settled import SettledRun
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
 from noonmark.store.cluster.members import Membership
 from noonmark.store.cluster.pools import register_pool
+from noonmark.store.outcomes.events import EventTopics, announce
 from noonmark.telemetry.logs import get_logger
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
@@ -99,6 +104,25 @@ class Line:
         return got
 
 
+def outcome(namespace: str, fence: int) -> SettledRun:
+    return SettledRun(
+        run_id=uuid7(),
+        job_id=uuid7(),
+        namespace=namespace,
+        scheduled_for=datetime(2026, 6, 1, 9, tzinfo=UTC),
+        origin="schedule",
+        state="succeeded",
+        reason=None,
+        attempt=1,
+        fence=fence,
+        lane="normal",
+        pool="default",
+        started_at=None,
+        finished_at=None,
+        error=None,
+    )
+
+
 @pytest.fixture
 def line(emptied_database: str, kafka_server: Kafka) -> Iterator[Line]:
     with open_world(emptied_database) as world:
@@ -115,6 +139,32 @@ def test_an_event_travels_with_its_headers_and_its_key(line: Line) -> None:
     (message,) = line.received(topic, 1)
     assert (message.key(), message.value()) == (b"k", b"one")
     assert message.headers() == [("ce_id", b"r/0"), ("name", "\u00e9".encode())]
+
+
+def test_outcomes_of_namespaces_are_spread_over_all_partitions_each_in_one_in_its_order(line: Line) -> None:
+    partitions, names = 6, [f"team-{n}" for n in range(120)]
+    lifecycle = line.topics.lifecycle
+    ensure_topics(KafkaConfig(line.bootstrap), [TopicSpec(lifecycle, partitions, 1)])
+    topics = EventTopics(lifecycle=lifecycle, dead=line.topics.dead)
+    for fence in (1, 2):
+        announce(line.world.db, topics, [outcome(name, fence) for name in names], shards=len(SLICES))
+    line.pass_until(lambda: line.world.count("outbox") == 0)
+
+    messages = line.received(lifecycle, 2 * len(names))
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for message in messages:
+        (told,) = orjson.loads(message.value())["data"]["outcomes"]
+        assert message.key().decode() == told["namespace"]
+        found[told["namespace"]].append((message.partition(), told["fence"]))
+    assert found.keys() == set(names)
+    sizes: Counter[int] = Counter()
+    for events in found.values():
+        assert len({partition for partition, _ in events}) == 1
+        assert [fence for _, fence in events] == [1, 2]
+        sizes[events[0][0]] += 1
+    # 20 on average: none is empty, and none has twice its share.
+    assert len(sizes) == partitions
+    assert max(sizes.values()) < 40
 
 
 def test_a_bad_topics_events_at_the_head_of_a_slice_hold_up_nothing(line: Line) -> None:

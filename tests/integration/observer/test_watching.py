@@ -110,6 +110,17 @@ def test_an_instant_that_no_trigger_plans_is_late_until_it_starts(world, watchin
     told_once(desk, "late")
 
 
+def test_a_timer_that_fires_before_all_time_hides_no_late_job(world, watching):
+    desk = watching(late_after_seconds=60)
+    damaged, late = world.job(recurring=True), world.job(recurring=True)
+    for job in (damaged, late):
+        world.timer(job, world.now() - timedelta(seconds=70), kind=TimerKind.PLANNED)
+    world.db.execute("update timers set fire_at = '-infinity' where job_id = %s", [damaged])
+    world.db.execute("insert into late_rules (job_id, late_after_seconds) values (%s, 30)", [damaged])
+
+    assert [alert["job_id"] for alert in desk.look()["late"]] == [late]
+
+
 def test_runs_that_nobody_starts_are_one_alert_of_a_job_and_one_of_the_one_time_jobs(world, watching):
     desk = watching(late_after_seconds=60, silent_after_seconds=86_400)
     job = world.job(recurring=True)

@@ -38,6 +38,19 @@ def test_due_timers_are_counted_by_lane_with_the_age_of_the_oldest(world):
     assert 7 <= found[Lane.NORMAL].oldest_seconds < 67
 
 
+def test_a_timer_that_is_due_before_all_time_is_counted_without_an_age(world):
+    world.timer(world.job(), world.now() - timedelta(seconds=5))
+    world.timer(world.job(), world.now() - timedelta(seconds=7))
+    world.db.execute(
+        "update timers set fire_at = '-infinity' where fire_at = (select min(fire_at) from timers)"
+    )
+
+    found = measures.due(world.db, shards=SHARDS)
+
+    assert found[Lane.NORMAL].timers == 2
+    assert 5 <= found[Lane.NORMAL].oldest_seconds < 65
+
+
 def test_timers_of_later_and_held_timers_are_not_due(world):
     world.timer(world.job(), world.now() + timedelta(hours=1))
     world.timer(world.job(), NEVER, scheduled_for=world.now())

@@ -50,6 +50,21 @@ def test_a_timeout_that_is_no_number_of_seconds_stops_no_start(world, timeout):
     assert world.count("start_batches") == 1
 
 
+@pytest.mark.parametrize(
+    "work", [r'{"payload": "\ud800"}', r'{"a": "\u0000"}', '{"timeout_seconds": 1e200000}']
+)
+def test_work_that_postgres_cannot_read_stops_no_other_start(world, work):
+    worker = world.worker()
+    odd, *plain = (world.job(timeout_seconds=7) for _ in range(5))
+    world.db.execute("update jobs set work = %s where id = %s", [work, odd])
+
+    runs = world.start(worker, [world.put_run(job_id=job_id) for job_id in (plain[0], odd, *plain[1:])])
+
+    assert {run.job_id: run.work for run in runs}[odd] == work
+    assert {run.job_id for run in runs} == {odd, *plain}
+    assert world.count("runs", "state = 'running'") == 5
+
+
 @pytest.mark.parametrize("fence", [1, 3])
 def test_a_start_with_another_fence_than_the_runs_is_refused(world, fence):
     run_id = world.put_run(fence=2)

@@ -22,7 +22,8 @@ def test_a_clean_ledger_exits_0_and_says_what_was_checked(ledger):
     called = call("verify")
 
     assert called.stdout.startswith("7 runs due from ")
-    assert called.stdout.endswith("checked: all promises kept\n")
+    assert "checked: all promises kept\nnot checked: S2 (" in called.stdout
+    assert "V1 (pass --instants" in called.stdout
     assert called.stderr == ""
 
 
@@ -31,10 +32,25 @@ def test_a_broken_promise_exits_1_with_its_rule_its_run_and_what_to_do(ledger):
 
     called = call("verify", code=1)
 
-    (line,) = called.stderr.splitlines()
-    assert line.startswith("S11 ")
-    assert f"(run {ledger.dead}) is dead without a dead letter. Find out what" in line
-    assert called.stdout.endswith("1 broken promise\n")
+    title, finding, keep, remedy, *_ = called.stdout.splitlines()
+    assert title.endswith(f"Z (run {ledger.dead}):")
+    assert finding == "  S11 is dead without a dead letter"
+    assert "keep the rows of each run first" in keep
+    assert remedy.startswith("  S11 ")
+    assert remedy.endswith("see docs/verify.md#s11")
+    assert "1 broken promise\n" in called.stdout
+    assert called.stderr == ""
+
+
+def test_findings_of_one_run_stand_together_below_its_name(ledger):
+    ledger.world.db.execute("delete from dead_letters")
+    ledger.world.db.execute("delete from attempts where run_id = %s", [ledger.dead])
+
+    lines = call("verify", code=1).stdout.splitlines()
+
+    assert lines[0].endswith(f"(run {ledger.dead}):")
+    assert {line.split()[0] for line in lines[1:3]} == {"S11", "S15"}
+    assert sum(str(ledger.dead) in line for line in lines) == 1
 
 
 def test_the_json_has_the_count_of_every_rule_and_why_others_were_not_judged(ledger):
@@ -48,6 +64,8 @@ def test_the_json_has_the_count_of_every_rule_and_why_others_were_not_judged(led
     assert {"S5", "V1"} < set(found["unjudged"])
     (finding,) = found["findings"]
     assert (finding["rule"], finding["kind"]) == ("S11", "no_letter")
+    assert f"noonmark run show {ledger.dead} --json" in finding["remedy"]
+    assert finding["job_name"]
     assert (finding["run_id"], finding["namespace"]) == (str(ledger.dead), "tests")
     assert json.loads(call("verify", "--json", "--until", "1h").stdout)["clean"] is True
     assert json.loads(call("verify", "--json", "--instants", code=1).stdout)["rules"]["V1"] == 0
@@ -59,7 +77,7 @@ def test_only_the_namespaces_that_were_named_are_checked(ledger):
     ledger.world.db.execute("insert into namespaces (name) values ('other')")
 
     assert call("verify", "--namespace", "other").stdout.startswith("0 runs ")
-    assert call("verify", "--namespace", "other", "--namespace", "tests", code=1).stdout.startswith("7 runs ")
+    assert "\n7 runs due " in call("verify", "--namespace", "other", "--namespace", "tests", code=1).stdout
 
 
 def test_a_namespace_that_does_not_exist_is_named(ledger):
@@ -198,7 +216,7 @@ def test_the_user_and_password_of_the_gateway_are_sent_and_not_shown(ledger, gat
     assert headers["Authorization"] == "Basic " + base64.b64encode(b"robot:p@ss").decode()
     assert f"cannot push metrics to http://{gateway.address}: " in told.stderr
     assert "p%40ss" not in told.stderr
-    assert told.stdout.endswith("all promises kept\n")
+    assert "all promises kept\n" in told.stdout
 
 
 def test_a_gateway_that_is_away_exits_3_after_the_findings(ledger):
@@ -206,7 +224,7 @@ def test_a_gateway_that_is_away_exits_3_after_the_findings(ledger):
 
     told = call("verify", "--metrics-gateway", "http://127.0.0.1:1", code=3)
 
-    assert "S11 " in told.stderr
+    assert "  S11 " in told.stdout
     assert "cannot push metrics to http://127.0.0.1:1: " in told.stderr
 
 

@@ -6,17 +6,23 @@ import copy
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.integration.store.world import World
+from tests.integration.store.world import SHARDS, TOPICS, World
 from tests.integration.verify.announced import Announced, announced_ledger
 from tests.support.cli import call
 
 from noonmark.cli.verify.pacing import Pacer
 from noonmark.kafka.consumers.ranges import RangeReader
 from noonmark.schemas.events import lifecycle
+from noonmark.store.database.connect import connect
+from noonmark.store.maintenance.housekeeping import drop_day
+from noonmark.store.runs import dead_letters
+from noonmark.store.runs.dead_letters import DeadSelection
+from noonmark.store.verify.reader import FIRST_ID, LAST_ID, LedgerReader, Span
 from noonmark.verify import events
 from noonmark.verify.ledger import EVENT_RULES
 
@@ -42,6 +48,11 @@ def a_lost_event_of_a_redriven_run(it: Announced) -> None:
 
 def a_lost_dead_letter_event(it: Announced) -> None:
     it.dead = [event for event in it.dead if event["data"]["run_id"] != str(it.ledger.dead)]
+
+
+def a_success_announced_as_dead(it: Announced) -> None:
+    (said,) = it.outcomes(it.ledger.plain)
+    said["state"] = "dead"
 
 
 def a_second_verdict(it: Announced) -> None:
@@ -122,6 +133,15 @@ def another_cause_of_death(it: Announced) -> None:
     change(it, "update dead_letters set fingerprint = 'another' where run_id = %s", "dead")
 
 
+def a_deleted_run(it: Announced) -> None:
+    change(it, "delete from runs where id = %s")
+
+
+def a_deleted_run_that_was_dead(it: Announced) -> None:
+    for table, key in (("dead_letters", "run_id"), ("attempts", "run_id"), ("runs", "id")):
+        change(it, f"delete from {table} where {key} = %s", "dead")
+
+
 FAULTS: dict[Callable[[Announced], None], tuple[dict[str, int], str]] = {
     a_lost_event: ({"S6": 1}, "plain"),
     a_lost_event_of_a_redriven_run: ({"S6": 1}, "redriven"),
@@ -142,6 +162,8 @@ FAULTS: dict[Callable[[Announced], None], tuple[dict[str, int], str]] = {
     an_event_of_another_namespace: ({"S12": 1}, "plain"),
     another_pool: ({"S18": 1}, "plain"),
     another_cause_of_death: ({"S18": 1}, "dead"),
+    a_deleted_run: ({"S4": 1}, "plain"),
+    a_deleted_run_that_was_dead: ({"S4": 1}, "dead"),
 }
 """What must be found: findings by rule, and the run by what became of it."""
 
@@ -274,6 +296,75 @@ def test_what_ended_after_the_check_began_is_not_compared(announced):
     assert report.counts.total() == 0
 
 
+def test_a_deleted_run_is_named_with_its_job_and_what_was_announced(announced):
+    a_deleted_run(announced)
+    announced.publish()
+
+    (finding,) = announced.check(step=2, namespaces=("tests",)).findings
+
+    assert (finding.kind, finding.namespace) == ("run_gone", "tests")
+    assert finding.sentence.endswith(
+        f"Z (run {announced.ledger.plain}) is succeeded by its event, but not in the ledger"
+    )
+
+
+def test_runs_whose_day_retention_has_dropped_are_not_missing(announced):
+    announced.publish()
+    world = announced.ledger.world
+    days = world.column(
+        "select distinct 'runs_' || to_char(scheduled_for at time zone 'UTC', 'YYYYMMDD') from runs"
+    )
+    for day in days:
+        assert drop_day(world.db, day)
+
+    report = announced.check()
+
+    assert (report.findings, report.runs) == ([], 0)
+    assert report.events.outcomes > 0
+
+
+def test_a_day_that_is_dropped_during_the_check_has_no_missing_runs(world):
+    with connect(world.url, application="test", autocommit=True) as connection:
+        reader, lost = LedgerReader(connection), str(uuid4())
+        for day, missing in ((world.now(), {lost}), (world.now() - timedelta(days=900), set())):
+            midnight = day.replace(hour=0, minute=0, second=0, microsecond=0)
+            span = Span(midnight, midnight, midnight + timedelta(days=1), FIRST_ID, LAST_ID)
+            with reader.step():
+                assert reader.missing_runs(span, [lost]) == missing
+
+
+def test_a_deleted_run_of_another_namespace_or_outside_of_the_window_is_not_reported(announced):
+    a_deleted_run(announced)
+    announced.publish()
+    world = announced.ledger.world
+    world.db.execute("insert into namespaces (name) values ('other')")
+
+    assert announced.check(namespaces=("other",)).findings == []
+    assert announced.check(since=world.now()).findings == []
+
+
+def test_a_run_that_has_changed_since_its_event_is_not_missing(announced):
+    """It is redriven now, so it is not settled, and was not read with the others."""
+    announced.publish()
+    world = announced.ledger.world
+    found = dead_letters.find(world.db, DeadSelection(runs=[announced.ledger.dead]))
+    assert dead_letters.redrive(world.db, TOPICS, found, shards=SHARDS)
+
+    report = announced.check()
+
+    assert report.findings == []
+    assert report.runs == 6
+
+
+def test_a_run_that_ended_before_the_comparison_began_is_not_reported_as_deleted(announced):
+    """The event may be that of an installation that used the topic before."""
+    a_deleted_run(announced)
+    announced.older = False
+    announced.publish()
+
+    assert announced.check().findings == []
+
+
 def test_every_read_of_kafka_and_of_the_outbox_is_paced(announced):
     announced.publish()
     pacer = Pacer(1)
@@ -298,6 +389,29 @@ def addressed(command_line, announced, monkeypatch) -> Announced:
     return announced
 
 
+@pytest.mark.parametrize(
+    ("plant", "kind", "told"),
+    [
+        (a_lost_event, "unannounced", "Consumers still believe that the run has not ended"),
+        (a_lost_dead_letter_event, "death_unannounced", "Consumers of dead letters do not know of it"),
+        (
+            a_success_announced_as_dead,
+            "announced_otherwise",
+            "Consumers believe the outcome that was announced",
+        ),
+    ],
+)
+def test_the_remedy_of_a_verdict_says_what_consumers_believe(announced, plant, kind, told):
+    plant(announced)
+    announced.publish()
+
+    (finding,) = [one for one in announced.check().findings if one.rule == "S6"]
+
+    assert finding.kind == kind
+    assert told in finding.remedy
+    assert "queues the run again" not in finding.remedy
+
+
 def test_the_command_says_what_was_compared(addressed):
     a_rewritten_result(addressed)
     addressed.publish()
@@ -305,8 +419,9 @@ def test_the_command_says_what_was_compared(addressed):
     called = call("verify", "--events", code=1)
     found = json.loads(call("verify", "--events", "--json", code=1).stdout)
 
-    assert "differ in result" in called.stderr
-    assert called.stdout.startswith("7 outcomes compared with ")
+    assert "differ in result" in called.stdout
+    assert "\n7 outcomes compared with " in called.stdout
+    assert called.stderr == ""
     assert (found["rules"]["S17"], found["events"]["compared"]) == (1, 7)
     assert "S4" in found["rules"]
     assert "S4" not in found["unjudged"]

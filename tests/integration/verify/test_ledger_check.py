@@ -71,6 +71,10 @@ def a_deleted_attempt(ledger: Ledger) -> None:
     ledger.world.db.execute("delete from attempts where run_id = %s", [ledger.retried])
 
 
+def a_deleted_attempt_of_a_lost_worker(ledger: Ledger) -> None:
+    ledger.world.db.execute("delete from attempts where run_id = %s and outcome = 'lost'", [ledger.lost])
+
+
 def an_end_before_the_start(ledger: Ledger) -> None:
     ledger.world.db.execute(
         "update runs set finished_at = started_at - interval '5 s' where id = %s", [ledger.plain]
@@ -203,6 +207,7 @@ FAULTS: dict[Callable[[Ledger], None], tuple[str, str]] = {
     a_letter_of_the_living: ("S11", "lost"),
     a_letter_of_another_namespace: ("S12", "dead"),
     a_deleted_attempt: ("S15", "retried"),
+    a_deleted_attempt_of_a_lost_worker: ("S15", "lost"),
     an_end_before_the_start: ("S16", "plain"),
     an_erased_error: ("S17", "retried"),
     a_letter_of_another_job: ("S18", "dead"),

@@ -9,6 +9,7 @@ from tests.integration.why.scene import Scene
 from tests.support.settings_orders import pause_namespace
 
 from noonmark.core.states import JobState
+from noonmark.store.claims import claims
 from noonmark.store.database.statements import statement
 from noonmark.store.runs import cancel as run_cancel
 from noonmark.store.runs.cancel import RunKey
@@ -109,6 +110,63 @@ def test_an_instant_that_nothing_can_read_stops_no_other_job(
     assert [len(scene.runs(job)) for job in (damaged, once, tick)] == [0, 1, 1]
     (found,) = find_stranded(scene.db).found
     assert (found.code, found.job_id) == ("timer_wrong", damaged)
+
+
+@pytest.mark.parametrize("instant", ["-infinity", "0044-03-15 00:00+00 BC"])
+@pytest.mark.parametrize("single", [True, False])
+def test_a_timer_that_fires_before_all_time_stops_no_other_job(
+    scene: Scene, instant: str, single: bool
+) -> None:
+    scene.everybody()
+    damaged = scene.submit(run_at=scene.told(30)) if single else scene.minutely("damaged")
+    scene.db.execute("update timers set fire_at = %s", [instant])
+    once, tick = scene.submit(run_at=scene.told(30)), scene.minutely()
+    scene.clock(60, "trigger")
+
+    found = claims.probe(scene.db, range(SHARDS))
+    scene.claim()
+
+    assert found is not None
+    assert sum(len(shards) for shards in found.due.values()) == 2
+    assert [len(scene.runs(job)) for job in (damaged, once, tick)] == [0, 1, 1]
+    assert [job.job_id for job in find_stranded(scene.db).found] == [damaged]
+
+
+@pytest.mark.parametrize("instant", ["200000-01-01 00:00+00", "0044-03-15 00:00+00 BC"])
+def test_a_last_instant_in_another_age_stops_no_other_job(scene: Scene, instant: str) -> None:
+    scene.everybody()
+    damaged = scene.minutely("damaged")
+    scene.db.execute("update timers set after_at = %s", [instant])
+    tick = scene.minutely()
+    scene.clock(60, "trigger")
+
+    scene.claim()
+
+    assert [len(scene.runs(job)) for job in (damaged, tick)] == [0, 1]
+    assert [job.job_id for job in find_stranded(scene.db).found] == [damaged]
+
+
+@pytest.mark.parametrize("column", ["fire_at", "scheduled_for"])
+def test_a_retry_with_an_instant_that_nothing_can_read_is_left_alone(scene: Scene, column: str) -> None:
+    scene.everybody()
+    damaged, plain = scene.submit(), scene.submit()
+    for job in (damaged, plain):
+        (run,) = scene.runs(job)
+        scene.db.execute("update runs set state = 'retrying', attempt = 1 where id = %s", [run])
+        scene.db.execute(
+            """insert into timers (fire_at, scheduled_for, job_id, run_id, job_version, shard, lane, kind, namespace, pool)
+               select noonmark_now(), scheduled_for, job_id, id, job_version, shard, lane, 2, namespace, pool
+               from runs where id = %s""",
+            [run],
+        )
+    scene.db.execute(f"update timers set {column} = '-infinity' where job_id = %s", [damaged])
+
+    scene.claim()
+
+    states = [
+        scene.world.row("select state from runs where job_id = %s", job)["state"] for job in (damaged, plain)
+    ]
+    assert states == ["retrying", "queued"]
 
 
 def test_a_timer_whose_job_is_gone_is_found(scene: Scene) -> None:

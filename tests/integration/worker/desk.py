@@ -89,7 +89,7 @@ class Desk:
         run_id = self.world.put_run(job_id=job_id, **columns)
         (run,) = self.world.start(self.identity, [run_id])
         self.batches.started([run])
-        return self._of(run)
+        return self.attempt(run)
 
     def run(
         self, function: Callable[..., Any], work: Mapping[str, Any] | None = None, **columns: Any
@@ -115,7 +115,8 @@ class Desk:
             self.settled += outcomes
             self._all.notify_all()
 
-    def _of(self, run: StartedRun) -> RunningAttempt:
+    def attempt(self, run: StartedRun) -> RunningAttempt:
+        """The attempt of a run that was started for it."""
         return RunningAttempt.of(
             run, Delivery(self.world.ticket(run.id), record(), Lane(run.lane)), "default"
         )

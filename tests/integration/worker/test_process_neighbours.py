@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import orjson
 import pytest
-from tests.support import child_handlers
-from tests.support.cluster import wait_until
+from tests.support import child_handlers, polluting_handlers
+from tests.support.cluster import ROOT
 from tests.unit.worker.bench import Bench
 
-from noonmark.core.states import RunState
+from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers import REGISTRY
 
 
@@ -21,7 +24,8 @@ def make() -> Iterator[Callable[..., Bench]]:
 
     def bench(**more) -> Bench:
         settings = {"processes": 1, "grace_seconds": 0.2, **more}
-        made.append(Bench(modules=[child_handlers.__name__], registry=REGISTRY, **settings))
+        modules = [child_handlers.__name__, polluting_handlers.__name__]
+        made.append(Bench(modules=modules, registry=REGISTRY, **settings))
         return made[-1]
 
     yield bench
@@ -49,17 +53,45 @@ def test_what_is_too_much_for_a_message_is_bounded_or_refused_as_on_a_thread(ben
     assert outcome.extras.emits == []
 
 
+# Whether the process is used again: what cannot be put back must not meet another run.
+POLLUTERS = {
+    "a_thread": False,
+    "low_level_thread": False,
+    "address_space": True,
+    "cpu_time": True,
+    "few_files": True,
+    "timers": True,
+    "posix_timer": False,
+    "recursion": True,
+    "descriptors": False,
+    "connections": False,
+    "a_connection": True,
+    "outputs": False,
+    "signals": True,
+    "settings": True,
+    **({"user": False} if os.getuid() == 0 else {}),
+}
+
+
+@pytest.mark.parametrize("name", POLLUTERS)
+def test_whatever_a_run_does_to_its_process_the_next_succeeds(bench, tmp_path, name):
+    folder = {"folder": str(tmp_path)}
+    polluted = result(bench, f"pollute.{name}")
+    outcome = bench.end(bench.begin("pollute.victim", payload=folder))
+
+    assert outcome.state is RunState.SUCCEEDED, outcome.error
+    assert (orjson.loads(outcome.result) == polluted) is POLLUTERS[name]
+    assert outcome.extras.log.stdout.text() == outcome.extras.log.stderr.text() == "victim\n"
+
+
 def test_a_thread_that_a_run_leaves_behind_tells_nothing_about_the_next(bench, tmp_path):
     folder = {"folder": str(tmp_path)}
     pid = result(bench, "child.leaves_a_thread", payload=folder)
-    following = bench.begin("child.waits", payload=folder)
-    wait_until((tmp_path / "refused").exists, "the thread is told", 20)
-    (tmp_path / "go").touch()
+    following = bench.begin("child.pid")
     outcome = bench.end(following)
 
-    assert orjson.loads(outcome.result) == pid
+    assert orjson.loads(outcome.result) != pid
     assert outcome.extras is None
-    assert "the attempt is over" in (tmp_path / "refused").read_text()
 
 
 def test_folder_environment_signals_and_timers_are_put_back(bench, tmp_path):
@@ -103,3 +135,41 @@ def test_an_order_that_is_broken_fails_its_run(bench):
 def test_variables_that_are_no_text_reach_the_process(make, monkeypatch):
     monkeypatch.setitem(os.environb, b"NO_TEXT", b"caf\xe9")
     assert "NO_TEXT" in result(make(), "child.looks_around")[2]
+
+
+def test_a_folder_that_a_thread_left_and_removed_is_not_that_of_processes(bench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the folder is put back after the test
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+
+    assert result(bench, "child.looks_around")[1] == str(ROOT)
+
+
+def test_a_worker_without_descriptors_rejects_what_it_did_not_begin(bench):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    errors = []
+    for spare in range(20):
+        # It ends at another place each time: the socket, the input, the request, a pipe, the supervisor.
+        limit = max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + 20
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        filled = []
+        try:
+            with suppress(OSError):
+                while True:
+                    filled.append(os.open(os.devnull, os.O_RDONLY))
+            for _ in range(spare):
+                os.close(filled.pop())
+            outcome = bench.end(bench.begin("child.pid", delivery=DeliverySemantics.AT_MOST_ONCE))
+        finally:
+            list(map(os.close, filled))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        if outcome.state is RunState.SUCCEEDED:
+            break
+        errors.append(outcome.error)
+        assert (outcome.state, outcome.reason) == (RunState.DEAD, "rejected"), outcome.error
+        assert outcome.attempt_outcome is AttemptOutcome.REJECTED
+
+    assert "Too many open files" in errors[0]
+    assert result(bench, "child.pid")

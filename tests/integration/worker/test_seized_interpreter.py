@@ -34,6 +34,7 @@ time.sleep(600)
 ASLEEP = "ctypes.PyDLL(None).usleep(600_000_000)"
 BUSY = "re.match('(a+)+$', 'a' * 64 + 'b')"
 PATIENT = "time.sleep(600)"
+ELSEWHERE = "(threading.Thread(target=re.match, args=('(a+)+$', 'a' * 64 + 'b')).start(), time.sleep(600))"
 
 
 @pytest.fixture
@@ -73,3 +74,26 @@ def test_a_real_thread_that_keeps_the_lock_is_found(table: SharedAttempts, does:
 
 def test_a_real_thread_that_is_overdue_without_the_lock_is_not_found(table: SharedAttempts) -> None:
     assert watched(table, PATIENT, looks=40)[1] == []
+
+
+@pytest.mark.slow
+def test_a_worker_is_seized_by_a_thread_that_no_attempt_is_known_to_have(table: SharedAttempts) -> None:
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(table.fd), ELSEWHERE],
+        stdout=subprocess.PIPE,
+        text=True,
+        pass_fds=(table.fd,),
+    )
+    assert worker.stdout is not None
+    with worker, worker.stdout:
+        try:
+            worker.stdout.readline()
+            stuck = StuckWorker(worker.pid, table)
+            until = time.monotonic() + 300
+            while not stuck.is_seized():
+                # The attempt itself waits: it is not to blame.
+                assert stuck.find(time.monotonic()) == []
+                assert time.monotonic() < until
+                time.sleep(0.1)
+        finally:
+            worker.kill()

@@ -27,7 +27,7 @@ COMMANDS = [
     ["signing-key", "list"], ["signing-key", "show"], ["signing-key", "rotate"], ["signing-key", "retire"],
     ["namespace", "resume"], ["namespace", "delete"], ["limit", "set"],
     ["limit", "list"], ["limit", "delete"], ["zones", "show"], ["zones", "activate"],
-    ["job", "apply"], ["job", "create"], ["job", "edit"], ["job", "delete"], ["job", "versions"], ["job", "diff"],
+    ["job", "apply"], ["job", "export"], ["job", "create"], ["job", "edit"], ["job", "delete"], ["job", "versions"], ["job", "diff"],
     ["run", "retry"], ["import", "crontab"], ["context", "add"], ["context", "list"], ["context", "use"],
     ["context", "show"], ["context", "remove"], ["api"], ["why"], ["audit"], ["admin", "bootstrap"],
     ["admin", "key", "create"], ["admin", "key", "list"], ["admin", "key", "revoke"], ["admin", "key", "show"],

@@ -41,6 +41,19 @@ def test_a_partition_with_older_records_has_all_since_the_begin_of_the_window():
     assert coverage.since("bank") == NOON + MARGIN
 
 
+def test_a_namespace_in_two_partitions_could_not_be_compared():
+    """So the key of a lifecycle event stays its namespace: docs/decisions/0031."""
+    divided = covered(CUT, EXPIRED)
+    note(divided, 5, 10)
+    # An event of minute 30 was in the other partition, and retention has removed it: it would be reported as missing.
+    assert divided.since("shop") == after(10) + MARGIN < after(30)
+
+    # Without the assumption that a key has one partition, nothing of it is comparable.
+    careful = covered(CUT, EXPIRED, keyed=False)
+    note(careful, 5, 10)
+    assert careful.since("shop") is None
+
+
 def test_a_partition_without_older_records_has_all_since_the_oldest_record_of_the_namespace():
     coverage = covered(CUT, UNUSED)
     note(coverage, 5, 10, key="bank")

@@ -7,6 +7,7 @@ import pytest
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.monitoring.trace_context import (
     Hop,
+    SpanKind,
     SubmitTrace,
     TraceContext,
     is_chosen,
@@ -88,13 +89,13 @@ def test_a_share_of_runs_is_chosen_and_a_larger_share_holds_it():
 
 
 def test_a_submission_begins_a_span_in_the_trace_of_its_client():
-    trace = SubmitTrace.begin(f"00-{TRACE}-{SPAN}-01", 12.5)
+    trace = SubmitTrace.begin(f"00-{TRACE}-{SPAN}-01", 12.5, SpanKind.SERVER, {"a": 1})
     assert trace is not None
-    assert (trace.context.trace_id, trace.parent, trace.began) == (TRACE, SPAN, 12.5)
+    assert (trace.context.trace_id, *trace[1:]) == (TRACE, SPAN, 12.5, "SERVER", {"a": 1})
     assert trace.context.span_id != SPAN
     assert parse_traceparent(trace.context.traceparent) == trace.context
 
 
 @pytest.mark.parametrize("given", [None, "", "nonsense", f"00-{TRACE}-{SPAN}-00"])
 def test_a_client_that_keeps_no_trace_begins_none(given):
-    assert SubmitTrace.begin(given, 0.0) is None
+    assert SubmitTrace.begin(given, 0.0, SpanKind.SERVER, {}) is None

@@ -20,6 +20,7 @@ SQL_FUNCTIONS = {"noonmark_now", "noonmark_uuid7", "noonmark_make_day", "noonmar
 NO_SETTINGS = {
     "NOONMARK_TEST_DATABASE_URL",
     "NOONMARK_TEST_KAFKA_BOOTSTRAP",
+    "NOONMARK_TEST_RECORD",
     "NOONMARK_PG_BIN",
     "NOONMARK_SECRET_",
 } | {

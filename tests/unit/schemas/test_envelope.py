@@ -119,6 +119,45 @@ def test_every_bad_attribute_is_reported_at_once():
     }  # fmt: skip
 
 
+AVRO = b"\0\0\0\0\x07\x06one\x02"
+
+
+@pytest.mark.parametrize(
+    ("value", "content_type", "pointer", "words"),
+    [
+        (
+            event_bytes(),
+            "application/cloudevents+json; charset=utf-16",
+            "",
+            'charset "utf-16"; JSON in UTF-8',
+        ),
+        (b"{}", 'application/json;Charset="ISO-8859-1"', "", 'charset "iso-8859-1"'),
+        ('{"a": "ä"}'.encode("utf-16"), "application/json", "/data", "is UTF-16"),
+        (b"\xef\xbb\xbf{}", "application/json", "/data", "begins with a byte order mark"),
+        (AVRO, "application/json", "/data", "schema 7) and no JSON after it, perhaps Avro or Protobuf"),
+        (AVRO, "avro/binary", "/datacontenttype", '"avro/binary" is not JSON'),
+        (b"\x06one", "application/avro", "/datacontenttype", '"application/avro" is not JSON'),
+        (b"\x06one", "application/cloudevents+avro", "", '"application/cloudevents+avro" is not supported'),
+    ],
+)
+def test_an_encoding_that_is_not_json_in_utf_8_is_named(
+    value: bytes, content_type: str, pointer: str, words: str
+):
+    binary = [(f"ce_{name}", str(BASE[name]).encode()) for name in ("specversion", "id", "source", "type")]
+    headers = [*binary, ("content-type", content_type.encode())]
+    assert words in refusal(value, headers)[pointer]
+
+
+def test_a_content_type_that_is_not_json_is_named_with_a_value_that_is_none():
+    with pytest.raises(Refused) as caught:
+        parse_event(AVRO, [("content-type", b"avro/binary")])
+    first, second = caught.value.errors
+    assert first.message == 'content-type "avro/binary" is not JSON'
+    assert "perhaps Avro or Protobuf" in second.message
+    accepted = parse_event(event_bytes(), [("content-type", b"text/plain; charset=utf-8")])
+    assert accepted.id == "1", "what is an event is taken"
+
+
 POISON = {
     "no value": (None, "has no value"),
     "empty": (b"", "is not JSON"),

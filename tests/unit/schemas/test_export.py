@@ -23,9 +23,15 @@ ROOT = Path(__file__).parents[3]
 JSON_DIR = ROOT / "schemas" / "json"
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 FLOOR = datetime(2026, 4, 1, tzinfo=UTC)
-BLOCKS: list[str] = re.findall(
+_SHOWN: list[str] = re.findall(
     r"^```json\n(.*?)^```", (ROOT / "docs" / "events.md").read_text(), re.DOTALL | re.MULTILINE
 )
+BLOCKS = [
+    orjson.dumps(event).decode() if shown.startswith("[") else shown
+    for shown in _SHOWN
+    for event in (orjson.loads(shown) if shown.startswith("[") else [shown])
+]
+"""Each event of a batch on its own."""
 EXAMPLES = [orjson.loads(block) for block in BLOCKS]
 SIGNER = messages.Signer({"k1": b"0123456789abcdef0123456789abcdef"}, "k1")
 FILES = {name: orjson.loads(content) for name, content in documents().items()}
@@ -72,15 +78,28 @@ def test_every_reference_of_the_asyncapi_document_resolves():
 
     found = references(document)
     for reference in found:
-        if reference.startswith("./"):
-            assert reference[2:] in FILES
-            continue
+        assert reference.startswith("#/"), "a reader of the document has no other file"
         node = document
         for part in reference.removeprefix("#/").split("/"):
             node = node[part]
-    assert {ref[2:-5] for ref in found if ref.startswith("./")} == event_models().keys()
+    payloads = {name: message["payload"] for name, message in document["components"]["messages"].items()}
+    assert payloads == {name: {"$ref": f"#/components/schemas/{name}"} for name in event_models()}
     told = {kind for channel in document["channels"].values() for kind in channel["messages"]}
     assert told == event_models().keys()
+
+
+@pytest.mark.parametrize("name", event_models())
+def test_a_schema_in_the_asyncapi_document_accepts_what_its_own_file_accepts(name: str):
+    bundled = FILES["asyncapi.json"]["components"]
+    whole = {"$ref": f"#/components/schemas/{name}/schema", "components": bundled}
+    own = FILES[f"{name}.json"]
+    for change in ({}, {"specversion": "2.0"}, {"data": 1}, {"sequence": -1}, {"id": ""}):
+        event = {"specversion": "1.0", "id": "1", "source": "/s", "type": name, "data": {}, **change}
+        found = [
+            sorted(error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(event))
+            for schema in (whole, own)
+        ]
+        assert found[0] == found[1]
 
 
 def test_every_field_of_the_job_document_has_a_description():

@@ -1,5 +1,7 @@
 """Which database errors are worth another try."""
 
+import errno
+
 import psycopg
 import pytest
 from psycopg import errors
@@ -57,3 +59,13 @@ def test_other_exceptions_are_permanent():
 )
 def test_the_connection_is_dropped_only_where_it_is_gone(state, drop):
     assert must_reconnect(errors.lookup(state)()) is drop
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_lack_of_descriptors_or_memory_is_tried_again_on_a_new_connection(number):
+    assert classify(OSError(number, "too many")) is DbFault.TRANSIENT
+    assert must_reconnect(OSError(number, "too many"))
+
+
+def test_any_other_error_of_the_system_is_permanent():
+    assert classify(FileNotFoundError(errno.ENOENT, "no such file")) is DbFault.PERMANENT

@@ -29,7 +29,7 @@ def health(clock):
 
 @pytest.fixture
 def get(health):
-    server = HealthServer(health, "127.0.0.1", 0)
+    server = HealthServer(health, "127.0.0.1", 0, REGISTRY)
 
     def request(path, method="GET", accept="*/*"):
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
@@ -148,12 +148,12 @@ def test_a_taken_port_is_reported_in_a_sentence(health):
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(HealthServerError, match=f"Port {port} on 127.0.0.1 is used by another process"):
-            HealthServer(health, "127.0.0.1", port)
+            HealthServer(health, "127.0.0.1", port, REGISTRY)
 
 
 def test_a_foreign_address_is_reported_in_a_sentence(health):
     with pytest.raises(HealthServerError, match="set NOONMARK_METRICS_HOST to an address of this machine"):
-        HealthServer(health, "192.0.2.1", 0)
+        HealthServer(health, "192.0.2.1", 0, REGISTRY)
 
 
 def test_trouble_that_is_only_noted_is_shown_and_leaves_the_process_ready():

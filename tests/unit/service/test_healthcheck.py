@@ -12,6 +12,7 @@ from tests.support.cli import call
 
 from noonmark.service.health import Health, HealthServer
 from noonmark.service.healthcheck import HealthcheckError, ask, main, metrics_address
+from noonmark.telemetry.metrics import REGISTRY
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def health():
 
 @pytest.fixture
 def port(health, monkeypatch):
-    server = HealthServer(health, "127.0.0.1", 0)
+    server = HealthServer(health, "127.0.0.1", 0, REGISTRY)
     monkeypatch.setenv("NOONMARK_METRICS_HOST", "0.0.0.0")
     monkeypatch.setenv("NOONMARK_METRICS_PORT", str(server.port))
     yield server.port

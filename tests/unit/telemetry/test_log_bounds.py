@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 
 import pytest
 from tests.unit.telemetry.test_logs import logging_as_before as restored_logging
@@ -30,8 +31,12 @@ class Clock:
 def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(logs, "_bounds", LogBounds(clock))
-    configure_logs("worker")
-    return clock
+    with monkeypatch.context() as patch, open(2, "w", closefd=False) as stderr:
+        # Not pytest's stream, which it replaces between its fixtures and the test.
+        patch.setattr(sys, "stderr", stderr)
+        configure_logs("worker")
+        patch.undo()
+        yield clock
 
 
 @pytest.fixture

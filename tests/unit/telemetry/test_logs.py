@@ -151,3 +151,23 @@ def test_a_log_that_cannot_be_written_stops_nobody(monkeypatch, closed):
         patch.setattr("sys.stderr", stream)
         get_logger().info("said")
         logging.getLogger("library").warning("said, too")
+
+
+@pytest.mark.parametrize("replaced", [None, io.StringIO()], ids=["none", "buffer"])
+def test_the_log_stays_where_it_was_when_stderr_is_replaced(lines, monkeypatch, replaced):
+    configure_logs("worker")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", replaced)
+        get_logger().info("of_another_run")
+        logging.getLogger("lib").error("of a library")
+    assert [line["event"] for line in lines()] == ["of_another_run", "library_message"]
+    assert not replaced or replaced.getvalue() == ""
+
+
+def test_a_stream_that_was_detached_does_not_make_a_log_call_raise(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", stream)
+        configure_logs("worker")
+    stream.detach()
+    get_logger().info("lost")

@@ -1,13 +1,26 @@
 """The metrics module, its page, and the instruments that take batches."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
+from noonmark.intake.batch_checks import _WORDS
+from noonmark.schemas.jobs.documents import JobType
+from noonmark.store.jobs.requests import Reason, Status
 from noonmark.telemetry import metrics
-from noonmark.telemetry.declared.instruments import BatchHistogram, SnapshotGauge, show_nothing
+from noonmark.telemetry.declared import labels
+from noonmark.telemetry.declared.instruments import (
+    BatchHistogram,
+    SnapshotGauge,
+    exemplar_of,
+    show_nothing,
+)
 from noonmark.telemetry.declared.labels import SERVICES
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
@@ -68,6 +81,24 @@ def test_a_batch_counts_like_the_same_values_one_by_one(batch):
     assert sample(together, "_sum") == pytest.approx(sum(batch))
 
 
+def test_traced_values_of_a_batch_are_the_exemplars_of_their_buckets():
+    registry = CollectorRegistry()
+    delays = histogram(registry).labels("high")
+    delays.observe_many([0.05, 0.5, 5.0, 50.0, -1.0], [(0.5, "a" * 32), (50.0, "b" * 32), (-1.0, "c" * 32)])
+    delays.observe(3.0, exemplar_of("d" * 32))
+    delays.observe(3.0, exemplar_of(None))
+    found = {
+        sample.labels["le"]: (sample.exemplar.labels["trace_id"][0], sample.exemplar.value)
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.exemplar
+    }
+    assert found == {"0.1": ("c", 0.0), "1.0": ("a", 0.5), "10.0": ("d", 3.0), "+Inf": ("b", 50.0)}
+    assert registry.get_sample_value("delay_seconds_count", {"lane": "high"}) == 7
+    assert b"trace_id" in generate_openmetrics(registry)
+    assert b"trace_id" not in generate_latest(registry)
+
+
 def test_values_below_zero_count_as_zero():
     registry = CollectorRegistry()
     histogram(registry).labels("low").observe_many([-5.0, 0.5])
@@ -114,14 +145,64 @@ def test_what_nobody_measures_any_more_is_removed_in_one_go():
 
 
 def test_every_metric_names_who_shows_it():
-    assert {row.shown_by for row in metrics.TABLE} <= {"every", *SERVICES, "observer", "watchdog", "verify"}
+    for row in metrics.TABLE:
+        assert row.shown_by, row.name
+        assert set(row.shown_by) <= {"every", *SERVICES, "verify"}, row.name
+
+
+LATER = {
+    "api_requests_total",
+    "api_request_seconds",
+    "app_outbox_relayed_total",
+    "alert_deliveries_total",
+    "leader_changes_total",
+    "owner_changes_total",
+    "loop_iterations_total",
+}
+"""What starts at 0 only when the service has read its configuration; the page gives the reasons."""
+
+
+def test_every_counter_and_histogram_knows_its_series_from_the_start():
+    unknown = {row.name for row in metrics.TABLE if row.kind != "gauge" and not row.known}
+    assert unknown == {f"noonmark_{name}" for name in LATER}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_shows_what_it_can_count_at_0_and_nothing_of_others(service):
+    # In a process of its own: tests of this one have counted.
+    script = (
+        "import sys; from prometheus_client import generate_latest;"
+        " from noonmark.telemetry.metrics import metrics_of;"
+        " sys.stdout.buffer.write(generate_latest(metrics_of(sys.argv[1])))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", script, service], capture_output=True, text=True, check=True
+    ).stdout
+    rows = metrics.rows_of(service)
+    assert set(re.findall(r"^# TYPE (noonmark_\w+)", shown, re.MULTILINE)) == {row.name for row in rows}
+    assert {"process_cpu_seconds_total", "python_gc_collections_total"} <= set(
+        re.findall(r"^# TYPE (\w+)", shown, re.MULTILINE)
+    )
+    values = re.findall(r"^noonmark_\w+(?:\{.*\})? (\S+)$", shown, re.MULTILINE)
+    assert len(values) == sum(row.series for row in rows) + len(["noonmark_build_info"])
+    assert set(values) == {"0.0", "1.0"}
+    assert values.count("1.0") == 1
+    # A platform team plans for this number times its processes.
+    assert len(values) < 1_000
+
+
+def test_words_of_other_modules_are_those_of_the_labels():
+    assert set(labels.SUBMISSION_RESULTS) == set(Status)
+    assert set(labels.SUBMISSION_TYPES) == {*_WORDS.values(), "unknown"}
+    assert set(labels.REJECTION_REASONS) >= set(Reason)
+    assert set(labels.KINDS) == set(get_args(JobType))
 
 
 def test_every_name_of_the_one_import_place_is_a_metric_of_the_table():
     exported = [
         getattr(metrics, name)
         for name in metrics.__all__
-        if name not in {"TABLE", "LABELS", "REGISTRY", "page"}
+        if name not in {"TABLE", "LABELS", "REGISTRY", "metrics_of", "page", "rows_of"}
     ]
     assert len(exported) == len(metrics.TABLE)
 

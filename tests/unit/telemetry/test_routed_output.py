@@ -14,9 +14,9 @@ from tests.unit.worker.hands import hand
 
 from noonmark.attempts.printed_output import finish_lines, store_printed
 from noonmark.attempts.redaction import Redactor
-from noonmark.telemetry import logs
+from noonmark.telemetry import logs, routed_output
 from noonmark.telemetry.log_bounds import PER_ATTEMPT, LogBounds
-from noonmark.telemetry.routed_output import RoutedStream, print_for
+from noonmark.telemetry.routed_output import print_for
 
 
 @pytest.fixture
@@ -31,13 +31,15 @@ def route(monkeypatch):
             name: io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for name in ("stdout", "stderr")
         }
         for name, stream in below.items():
-            monkeypatch.setattr(sys, name, RoutedStream(stream, name, store_printed))
+            monkeypatch.setattr(sys, name, stream)
+        routed_output.route_output(store_printed)
         monkeypatch.setattr(logs, "_bounds", LogBounds())
         logs.configure_logs("worker")
         return lambda name: below[name].buffer.getvalue().decode()
 
     yield begin
     print_for(None)
+    routed_output._routed.clear()
     monkeypatch.undo()
 
 
@@ -218,6 +220,28 @@ def test_the_context_of_a_pool_is_its_own(route):
     finish_lines(attempt)
     assert attempt.extras is None
     assert real("stdout") == "elsewhere\n"
+
+
+@pytest.mark.parametrize("name", ["sync", "async"])
+def test_a_handler_that_leaves_a_redirection_behind_loses_no_later_output(route, bench, name):
+    real = route()
+    router = sys.stdout
+
+    def sync(ctx):
+        print("seen", ctx.payload)
+        sys.stdout, sys.stderr = io.StringIO(), None
+        ctx.log("logged")
+
+    async def asynchronous(ctx):
+        sync(ctx)
+
+    bench.registry.add(sync, name="sync")
+    bench.registry.add(asynchronous, name="async")
+    for number in range(2):
+        ended = bench.end(bench.begin(name, payload=number))
+        assert output(ended)[0] == f"seen {number}\n"
+        assert sys.stdout is router
+    assert [line["event"] for line in events(real)].count("handler_logged") == 2
 
 
 def test_a_fork_prints_to_the_process(tmp_path):

@@ -2,11 +2,14 @@
 
 import ast
 import sys
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from noonmark.core.monitoring.trace_context import Hop, TraceContext
+from noonmark.core.monitoring.trace_context import Hop, SpanKind, TraceContext
+from noonmark.telemetry.span_attributes import ERROR_TYPE, of_message, of_request
 from noonmark.telemetry.tracing import TracingError, open_tracer
 
 ROOT = Path(__file__).parents[3]
@@ -35,9 +38,44 @@ def test_whoever_lacks_the_packages_is_told_what_to_install(monkeypatch):
         open_tracer("worker", "http://127.0.0.1:9")
 
 
+def test_attributes_have_the_current_names_of_the_semantic_conventions():
+    used = {
+        *of_message("process", "topic", partition=0, offset=0, group="group"),
+        *of_request(method="GET", route="/", path="/", scheme="http", status=200),
+        ERROR_TYPE,
+    }
+    known = {}
+    for module in (
+        # The conventions for messaging are not stable yet.
+        import_module("opentelemetry.semconv._incubating.attributes.messaging_attributes"),
+        *(
+            import_module(f"opentelemetry.semconv.attributes.{name}_attributes")
+            for name in ("http", "url", "error")
+        ),
+    ):
+        # The note on each name is the string after it.
+        body = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8")).body
+        for node, note in pairwise(body):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Constant):
+                known[node.value.value] = ast.unparse(note)
+    assert used <= set(known)
+    assert not [name for name in used if "Deprecated" in known[name]]
+    assert (
+        of_message("send", "t").keys() < of_message("process", "t", partition=0, offset=0, group="g").keys()
+    )
+
+
 def test_a_collector_that_is_away_holds_nobody_up():
     tracer = open_tracer("worker", "http://127.0.0.1:9")
     assert tracer is not None
     for _ in range(5000):
-        tracer.record(Hop.EXECUTE, CONTEXT, parent=None, began=1.0, ended=0.5, attributes={"a": 1}, error="x")
+        tracer.record(
+            *(Hop.EXECUTE, CONTEXT),
+            kind=SpanKind.CONSUMER,
+            parent=None,
+            began=1.0,
+            ended=0.5,
+            attributes={"a": 1},
+            error="x",
+        )
     tracer.close(0.05)

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.worker.hands import hand
 
 from noonmark.worker.leases.shared_attempts import SharedAttempts
-from noonmark.worker.leases.stuck_worker import TRIES, StuckWorker, ThreadSample, read_thread
+from noonmark.worker.leases.stuck_worker import SEIZED_TRIES, TRIES, StuckWorker, ThreadSample, read_thread
 
 PULSE, HANDLER = 7, 8
 IDLE = ThreadSample("S", 1000, 10.0, 5.0, 0)
@@ -31,7 +31,12 @@ class Kernel:
         own.enter(attempt)
         self._overdue = [replace(found, thread=HANDLER) for found in own.overdue(100.0)]
         self.run_id = attempt.run.id
-        self.stuck = StuckWorker(1, self.table, lambda _process, thread: self.threads.get(thread))
+        self.stuck = StuckWorker(
+            1,
+            self.table,
+            lambda _process, thread: self.threads.get(thread),
+            lambda _process: list(self.threads),
+        )
         assert self.stuck.find(100.0) == []
 
     def passes(self, *, pulse: int = TRIES, **handler: float) -> list[object]:
@@ -119,3 +124,29 @@ def test_the_counts_of_a_real_thread_are_read() -> None:
     assert mine.state == "R"
     assert mine.cpu_seconds > 0
     assert read_thread(os.getpid(), 2**22 + 5) is None
+
+
+def asks(kernel: Kernel, tries: int, **handler: int | str) -> bool:
+    """Let the pulse ask so often in vain, and a thread change; return whether the worker counts as seized."""
+    kernel.stuck.find(100.0)
+    kernel.stuck.is_seized()
+    kernel.threads[PULSE] = replace(kernel.threads[PULSE], switches=kernel.threads[PULSE].switches + tries)
+    kernel.threads[HANDLER] = replace(kernel.threads[HANDLER], **handler)  # type: ignore[arg-type]
+    kernel.stuck.find(100.0)
+    return kernel.stuck.is_seized()
+
+
+def test_whoever_keeps_the_lock_for_long_the_worker_is_seized() -> None:
+    kernel = Kernel(attempts=0)
+    assert not asks(kernel, SEIZED_TRIES - 1)
+    assert asks(kernel, 1)
+
+
+def test_a_worker_whose_pulse_moves_or_whose_memory_is_read_back_is_not_seized() -> None:
+    kernel = Kernel(attempts=0)
+    assert not asks(kernel, SEIZED_TRIES - 1)
+    kernel.count += 1
+    assert not asks(kernel, SEIZED_TRIES - 1)
+    assert not asks(kernel, SEIZED_TRIES, major_faults=1)
+    assert not asks(kernel, SEIZED_TRIES, state="D")
+    assert asks(kernel, SEIZED_TRIES, state="S")

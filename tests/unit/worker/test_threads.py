@@ -282,3 +282,22 @@ def test_a_closed_executor_lets_its_idle_threads_go(gauge, make):
     executor.close()
 
     until(lambda: executor._threads == 0)
+
+
+def test_a_lack_of_threads_delays_runs_and_costs_no_place(gauge, make, monkeypatch):
+    gauge.blocking = True
+    executor = make(2)
+    start = threading.Thread.start
+
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    executor.submit(hands(2))
+    executor.tend()
+    assert executor.waiting == 2
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    tend_until(executor, lambda: len(executor.running) == 2)
+    gauge.gate.set()
+    gauge.wait_for(2)

@@ -68,7 +68,7 @@ class DeadLetterGroups(Answer):
 
 
 class DeadLetterFilter(Document):
-    """Selects dead letters of a namespace that match all given fields. Without fields: all of them."""
+    """Selects dead letters of a namespace that match all given fields."""
 
     namespace: Annotated[
         str | None,
@@ -86,12 +86,19 @@ class DeadLetterFilter(Document):
     fingerprint: Annotated[str | None, Field(pattern="^[0-9a-f]{16}$")] = None
     reason: Annotated[_Name | None, Field(description="Why the run is dead.")] = None
     since: Annotated[Instant | None, Field(description="Runs that died at or after this instant.")] = None
+    until: Annotated[Instant | None, Field(description="Runs that died before this instant.")] = None
 
 
 class DeadLetterRedrive(Document):
     """Which dead runs to enqueue again."""
 
-    filter: Annotated[DeadLetterFilter, Field(description="Selects the runs.")] = DeadLetterFilter()
+    filter: Annotated[
+        DeadLetterFilter,
+        Field(description="Selects the runs; required, with a field, unless `all` or `dry_run` is true."),
+    ] = DeadLetterFilter()
+    all: Annotated[
+        bool, Field(description="Change all dead runs of the namespace if the filter has no field.")
+    ] = False
     dry_run: Annotated[bool, Field(description="Only count the runs, and list the first.")] = False
     after: Annotated[
         UUID | None, Field(strict=False, description="`next_after` of the previous call, to continue there.")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from noonmark.core.states import Lane
+from noonmark.core.states import Lane, ResumeChoice
 from noonmark.schemas.api.common import Answer, JsonObject, Problem, ProblemField
 from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, optional_lane
 from noonmark.schemas.jobs.requests import Reason
@@ -182,7 +182,7 @@ class ResumeBody(Document):
         Literal["skip", "latest", "all"],
         Field(description="skip: none runs; latest: the latest runs; all: all run, oldest first."),
         Expected("skip, latest or all"),
-    ]
+    ] = ResumeChoice.SKIP.value
 
 
 class TriggerBody(Document):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
+
+import orjson
 
 from noonmark.core.access.submission_signature import JWT_HEADER, SIGNATURE_HEADER, SIGNATURE_PATTERN
 from noonmark.schemas.events import alerts, lifecycle, run_message, submissions
@@ -11,6 +14,9 @@ from noonmark.schemas.events.envelope import STRUCTURED_TYPE
 from noonmark.schemas.jobs.documents import POOL_PATTERN
 
 _SCHEMA_FORMAT: Final = "application/schema+json;version=draft-2020-12"
+
+_REFERENCE: Final = re.compile(r'"#/\$defs/([^"/]+)"')
+_COMPONENT: Final = r'"#/components/schemas/\1/schema"'
 
 _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "submissions": (
@@ -76,12 +82,21 @@ _SECURITY: Final[dict[str, Any]] = {
 """AsyncAPI has no security scheme for record headers; this one describes request headers."""
 
 
-def document(schema_files: Mapping[str, str]) -> dict[str, Any]:
-    """Return the AsyncAPI document.
+def document(schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the AsyncAPI document. It refers to nothing outside itself.
 
     Args:
-        schema_files: path of the JSON Schema of each event type, relative to the document.
+        schemas: the JSON Schema of each event type, with the models that it refers to in `$defs`.
+
+    Raises:
+        ValueError: if two different models have the same name.
     """
+    bundled: dict[str, Any] = {}
+    for name, schema in schemas.items():
+        for part, content in {name: schema, **schema.get("$defs", {})}.items():
+            made = _bundled(content)
+            if bundled.setdefault(part, made) != made:
+                raise ValueError(f"two different models have the name {part}")
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -99,7 +114,8 @@ def document(schema_files: Mapping[str, str]) -> dict[str, Any]:
         "channels": {name: _channel(name) for name in _CHANNELS},
         "operations": _operations(),
         "components": {
-            "messages": {name: _message(name, file) for name, file in schema_files.items()},
+            "messages": {name: _message(name) for name in schemas},
+            "schemas": bundled,
             "messageTraits": {
                 "authorised": {"headers": {"schemaFormat": _SCHEMA_FORMAT, "schema": _HEADERS}}
             },
@@ -139,11 +155,21 @@ def _operations() -> dict[str, Any]:
     return operations
 
 
-def _message(name: str, file: str) -> dict[str, Any]:
+def _bundled(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema as a component, whose references lead to other components.
+
+    An `$id` would make them lead into the schema itself.
+    """
+    kept = {key: value for key, value in schema.items() if key not in {"$id", "$schema", "$defs"}}
+    text = orjson.dumps(kept).decode()
+    return {"schemaFormat": _SCHEMA_FORMAT, "schema": orjson.loads(_REFERENCE.sub(_COMPONENT, text))}
+
+
+def _message(name: str) -> dict[str, Any]:
     message: dict[str, Any] = {
         "name": name,
         "contentType": STRUCTURED_TYPE,
-        "payload": {"schemaFormat": _SCHEMA_FORMAT, "schema": {"$ref": f"./{file}"}},
+        "payload": {"$ref": f"#/components/schemas/{name}"},
     }
     if name in submissions.TYPES:
         message["traits"] = [{"$ref": "#/components/messageTraits/authorised"}]

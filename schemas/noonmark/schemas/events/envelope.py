@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from noonmark.core.access.submission_signature import BATCH_TYPE
 from noonmark.core.instants import format_instant, parse_instant
 from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, pointer, shown
 from noonmark.schemas.problems.screening import MAX_DEPTH, parse_json
@@ -157,6 +158,7 @@ def _read_headers(headers: Headers, problems: list[FieldError]) -> tuple[str, di
             continue
         if name == "content-type":
             media_type = _media_type(text)
+            problems += _charset_problems(text)
         elif not _NAMES.fullmatch(name[3:]):
             problems.append(FieldError("", f"header {shown(key)} is not an attribute", "ce_ and a-z or 0-9"))
         elif name[3:] in attributes:
@@ -164,6 +166,24 @@ def _read_headers(headers: Headers, problems: list[FieldError]) -> tuple[str, di
         else:
             attributes[name[3:]] = text
     return media_type, attributes
+
+
+def _charset_problems(content_type: str) -> list[FieldError]:
+    """Refuse another encoding than that of JSON, which would be read as another text."""
+    # Nearly every header has no parameter.
+    if ";" not in content_type:
+        return []
+    for parameter in content_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        charset = value.strip().strip('"').lower()
+        if name.strip().lower() == "charset" and charset not in {"utf-8", "utf8", "us-ascii"}:
+            return [FieldError("", f"content-type says charset {shown(charset)}", "JSON in UTF-8")]
+    return []
+
+
+def content_type_of(raw: bytes | str) -> str:
+    """Return the media type in the value of a header `content-type`, in lower case and without parameters."""
+    return _media_type(raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw)
 
 
 def _media_type(text: str) -> str:
@@ -189,7 +209,9 @@ def _structured(value: bytes, media_type: str, problems: list[FieldError]) -> Ev
     if media_type.startswith("application/cloudevents") and media_type != STRUCTURED_TYPE:
         problems.append(
             FieldError(
-                "", f"content-type {shown(media_type)} is not supported", f"{STRUCTURED_TYPE}, one event"
+                "",
+                f"content-type {shown(media_type)} is not supported",
+                f"{STRUCTURED_TYPE}, one event, or {BATCH_TYPE}",
             )
         )
         return None
@@ -197,10 +219,15 @@ def _structured(value: bytes, media_type: str, problems: list[FieldError]) -> Ev
         # One level more than a document can have, for the event around it.
         body = parse_json(value, max_depth=MAX_DEPTH + 1)
     except Refused as refused:
+        if media_type and not _is_json(media_type):
+            problems.append(FieldError("", f"content-type {shown(media_type)} is not JSON", STRUCTURED_TYPE))
         problems += refused.errors
         return None
     if not isinstance(body, dict):
-        problems.append(FieldError("", f"is {kind_of(body)}", "a CloudEvents 1.0 event: a JSON object"))
+        wanted = "a CloudEvents 1.0 event: a JSON object"
+        if isinstance(body, list):
+            wanted += f"; a batch has content-type {BATCH_TYPE} and holds no batch"
+        problems.append(FieldError("", f"is {kind_of(body)}", wanted))
         return None
     if "data_base64" in body:
         problems.append(FieldError("/data_base64", "binary data is not supported", "a JSON object in /data"))
@@ -258,10 +285,14 @@ def _check_text(attributes: dict[str, Any], name: str, problems: list[FieldError
 
 def _check_content_type(content_type: object, problems: list[FieldError]) -> None:
     media_type = _media_type(content_type) if isinstance(content_type, str) else ""
-    if media_type not in {"application/json", "text/json"} and not media_type.endswith("+json"):
+    if not _is_json(media_type):
         problems.append(
             FieldError("/datacontenttype", f"{shown(content_type)} is not JSON", "application/json")
         )
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type in {"application/json", "text/json"} or media_type.endswith("+json")
 
 
 def _time(value: object, problems: list[FieldError]) -> datetime | None:

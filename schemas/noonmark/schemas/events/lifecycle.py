@@ -162,10 +162,17 @@ class SubmissionRejected(Published):
     offset: int
     event_source: Annotated[str | None, Field(description="Source of the event, if it could be read.")] = None
     event_id: Annotated[str | None, Field(description="Id of the event, if it could be read.")] = None
+    index: Annotated[
+        int | None,
+        Field(description="Index of the event in its batch, from 0; null: the whole record is refused."),
+    ] = None
     errors: list[Problem]
     value_base64: Annotated[
         str | None,
-        Field(description="The record's value, or its first bytes; null: the record had no value."),
+        Field(
+            description="The record's value, or its first bytes; null: the record had no value. Of a "
+            "batch: the event with this index."
+        ),
     ] = None
     truncated: Annotated[bool, Field(description="True if the value was cut.")] = False
 
@@ -291,8 +298,9 @@ def rejection_event(
     event_source: str | None = None,
     event_id: str | None = None,
     at: datetime | None = None,
+    index: int | None = None,
 ) -> bytes:
-    """Return the structured-mode value of the event about a refused record.
+    """Return the structured-mode value of the event about a refused record, or a refused event of a batch.
 
     Args:
         refused: the refusal with its problems.
@@ -304,8 +312,9 @@ def rejection_event(
         event_source: source of the record's event, from `envelope.identify`.
         event_id: id of the record's event, from `envelope.identify`.
         at: time of the event.
+        index: index of the refused event in its batch; None: the whole record is refused.
     """
-    data = {
+    data: dict[str, Any] = {
         "topic": topic,
         "partition": partition,
         "offset": offset,
@@ -315,6 +324,8 @@ def rejection_event(
         "value_base64": None if value is None else base64.b64encode(value[:cap_bytes]).decode(),
         "truncated": value is not None and len(value) > cap_bytes,
     }
+    if index is not None:
+        data["index"] = index
     return render_event(REJECTED, f"{topic}/{partition}/{offset}", data, at)
 
 

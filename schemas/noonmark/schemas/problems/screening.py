@@ -32,7 +32,8 @@ _NINETEEN: Final = b"0" * 19
 _FRAME_BYTES: Final = 5
 """Of a schema registry: a zero byte and the id of the schema, before the document."""
 
-_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{")
+_UTF_32: Final = (b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"{\0\0\0", b"[\0\0\0", b"\0\0\0{", b"\0\0\0[")
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff", b"{\x00", b"\x00{", b"[\x00", b"\x00[")
 _UTF_8_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -95,16 +96,19 @@ def parse_json(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
 
 def _encoding_of(raw: bytes) -> str:
     """Say what bytes are that are not JSON in UTF-8, if they show it."""
+    if raw.startswith(_UTF_32):
+        return "is UTF-32, not UTF-8"
     if raw.startswith(_UTF_16):
         return "is UTF-16, not UTF-8"
     if raw.startswith(_UTF_8_MARK):
         return "begins with a byte order mark"
-    if raw[:1] == b"\0" and raw[_FRAME_BYTES : _FRAME_BYTES + 1] == b"{":
-        number = int.from_bytes(raw[1:_FRAME_BYTES], "big")
-        return (
-            f"has the frame of a schema registry (zero byte, schema {number}) before the JSON: use a"
-            " serializer without a registry"
-        )
+    number = int.from_bytes(raw[1:_FRAME_BYTES], "big")
+    # Registries number schemas from 1.
+    if raw[:1] == b"\0" and number and len(raw) > _FRAME_BYTES:
+        frame = f"has the frame of a schema registry (zero byte, schema {number})"
+        if raw[_FRAME_BYTES:].lstrip()[:1] in {b"{", b"["}:
+            return f"{frame} before the JSON: use a serializer without a registry"
+        return f"{frame} and no JSON after it, perhaps Avro or Protobuf: send JSON, without a registry"
     return ""
 
 

@@ -17,11 +17,12 @@ from noonmark.api.backend.submit import SubmissionAcceptor
 from noonmark.api.http.cursors import Cursors
 from noonmark.api.http.rate_limits import Rates
 from noonmark.api.http.replies import StoredResponse
-from noonmark.core.monitoring.trace_context import SubmitTrace
+from noonmark.core.monitoring.trace_context import SpanKind, SubmitTrace
 from noonmark.kafka.lag.backlog import LaneBacklogs
 from noonmark.kafka.topics import Topics
 from noonmark.service.run_traces import RunTraces
 from noonmark.settings import Settings
+from noonmark.telemetry.span_attributes import of_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,20 @@ class ApiContext:
         """Begin the span of a submission, from the client's trace context; None if traces are off."""
         if self.traces is None:
             return None
-        return SubmitTrace.begin(request.headers.get("traceparent"), time.time())
+        route = request.scope["route"]
+        return SubmitTrace.begin(
+            request.headers.get("traceparent"),
+            time.time(),
+            SpanKind.SERVER,
+            # The span is sent only for a job that was created, so the status is that of success.
+            of_request(
+                method=request.method,
+                route=route.path_format,
+                path=request.url.path,
+                scheme=request.url.scheme,
+                status=route.status_code,
+            ),
+        )
 
     def end_streams(self) -> None:
         """End all open streams: they would otherwise last for hours."""

@@ -25,10 +25,13 @@ from noonmark.api.openapi.parts import (
     PREAMBLE,
     PROBLEM_RESPONSES,
     SCHEMA_PREFIX,
+    STORED_DOCUMENT,
+    STORED_DOCUMENT_IN,
     TAGS,
     body_schemas,
     ref,
 )
+from noonmark.api.openapi.readable import readable
 from noonmark.api.requests.routing import needs_of
 from noonmark.core.access.roles import ROLE_FOR
 from noonmark.schemas.export import tidy
@@ -63,7 +66,13 @@ def document(app: FastAPI) -> dict[str, Any]:
     own = made.get("components", {}).get("schemas", {})
     tidied = {name: tidy(schema) for name, schema in own.items()}
     schemas = _merged(_merged(tidied, body_schemas()), inline)
-    made["components"] = {"schemas": schemas, **COMPONENTS}
+    for name in STORED_DOCUMENT_IN:
+        field = schemas[name]["properties"]["document"]
+        schemas[name]["properties"]["document"] = {**ref(STORED_DOCUMENT), **_description(field)}
+    made["components"] = {
+        "schemas": {name: readable(schema) for name, schema in schemas.items()},
+        **COMPONENTS,
+    }
     return _with_page_names(made)
 
 
@@ -93,7 +102,7 @@ def _complete(operation: dict[str, Any], route: APIRoute, inline: dict[str, Any]
     known = OPERATIONS.get(name) or OPERATIONS.get(name.removesuffix(_ALIAS), _PLAIN)
     _add_purpose(operation, route)
     for parameter in operation.get("parameters", ()):
-        parameter["schema"] = tidy(parameter["schema"])
+        parameter["schema"] = readable(tidy(parameter["schema"]))
         if parameter["in"] == "header":
             parameter["name"] = parameter["name"].title()
         name = parameter["name"]
@@ -174,6 +183,10 @@ def _complete_responses(operation: dict[str, Any], known: Operation, path: str) 
     }
     for status in (status for status, may_be in wanted.items() if may_be):
         responses[status] = {"$ref": f"#/components/responses/{PROBLEM_RESPONSES[status]}"}
+
+
+def _description(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key == "description"}
 
 
 def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:

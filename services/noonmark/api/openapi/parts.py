@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from noonmark.api.openapi.readable import without_defaults
 from noonmark.core.access.roles import ROLE_FOR, Role
 from noonmark.core.calendars.calendar import MAX_DATES, MAX_RANGES
 from noonmark.schemas.export import definitions
 from noonmark.schemas.jobs.documents import JobDocument
 
 SCHEMA_PREFIX: Final = "#/components/schemas/"
+
+STORED_DOCUMENT: Final = "StoredJobDocument"
+STORED_DOCUMENT_IN: Final = ("Job", "JobVersion")
+"""Responses with a stored job document. A generator would name the type of `document` in `Job` after both
+words, which is the name of the documents that clients send."""
 
 PREAMBLE: Final = """\
 noonmark decides when each job is due, sends it to workers through Kafka, and records the outcome: every due
@@ -162,6 +168,14 @@ COMPONENTS: Final[dict[str, Any]] = {
 }
 
 
+_STORED_DOCUMENT: Final = {
+    "type": "object",
+    "description": (
+        "A job document as it is stored: its fields are those of JobDocument, with all defaults filled in. A "
+        "hidden payload is null. Later releases may add fields."
+    ),
+    "additionalProperties": True,
+}
 _DAY: Final = {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
 _CALENDAR: Final = {
     "type": "object",
@@ -202,8 +216,13 @@ def ref(name: str) -> dict[str, str]:
 
 def body_schemas() -> dict[str, Any]:
     """Return the schemas of bodies that are read as plain JSON and checked by our own parsers."""
-    documents = definitions(JobDocument, prefix=SCHEMA_PREFIX)
-    return {**documents, "JobPatch": _patch_of(documents["JobDocument"]), "CalendarDocument": _CALENDAR}
+    documents = without_defaults(definitions(JobDocument, prefix=SCHEMA_PREFIX))
+    return {
+        **documents,
+        "JobPatch": _patch_of(documents["JobDocument"]),
+        "CalendarDocument": _CALENDAR,
+        STORED_DOCUMENT: _STORED_DOCUMENT,
+    }
 
 
 def _patch_of(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,5 +90,5 @@ def _schemas() -> dict[str, bytes]:
 
 @cache
 def _asyncapi() -> bytes:
-    """Return the document with references to the paths that serve the schemas."""
-    return openapi.encode(asyncapi.document({name: f"schemas/{name}.json" for name in export.event_models()}))
+    """Return the document as it is exported."""
+    return openapi.encode(asyncapi.document(export.event_schemas()))

@@ -10,7 +10,7 @@ from fastapi import Path, Query
 
 from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.http.problems import ProblemError
-from noonmark.api.http.query_parameters import Text
+from noonmark.api.http.query_parameters import Since, Text, Until
 from noonmark.api.requests.routing import Caller, needs, resource
 from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.common import Page
@@ -26,16 +26,21 @@ _EXCERPT: Final = 200
 
 @router.get("/rejections")
 def list_rejections(
+    *,
     source: Annotated[Text | None, Query(description="Only events with this source.")] = None,
+    since: Since = None,
+    until: Until = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.PLATFORM),
 ) -> Page[Rejection]:
     """List refused submissions, newest first."""
-    filters = {"source": source}
+    filters = {"source": source, "since": str(since or ""), "until": str(until or "")}
     place = caller.parts.cursors.read(_LISTING, filters, cursor)
     with caller.reading() as session:
-        page = paging.list_rejections(session.sql, source=source, limit=limit, before=place)
+        page = paging.list_rejections(
+            session.sql, source=source, since=since, until=until, limit=limit, before=place
+        )
     return Page(
         items=[Rejection.model_validate(_shown(row)) for row in page.rows],
         next_cursor=caller.parts.cursors.make(_LISTING, filters, page.next) if page.next else None,

@@ -29,7 +29,9 @@ def why_job(job_id: UUID, caller: Caller = needs(Permission.JOBS_READ)) -> Why:
 
 
 @router.get("/runs/{run_id}/why", name="run")
-@router.get("/executions/{run_id}/why", name="run_execution")
+@router.get(
+    "/executions/{run_id}/why", name="run_execution", openapi_extra={"x-alias-of": "/v1/runs/{run_id}/why"}
+)
 def why_run(run_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> Why:
     """Explain why a run has not run, or its outcome."""
     return _answer(caller, run_id, facts_of_run, f"there is no run {run_id}")

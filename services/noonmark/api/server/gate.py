@@ -21,6 +21,7 @@ from noonmark.api.http.problems import ProblemError, problem_response
 from noonmark.api.http.rate_limits import Rates
 from noonmark.api.requests.routing import Caller
 from noonmark.api.server.headers import ONCE, headers_of, repeated
+from noonmark.api.server.request_counts import count_request
 from noonmark.auth.errors import AuthenticationError, AuthenticationReason
 from noonmark.core.access.roles import Principal
 from noonmark.core.ids import uuid7
@@ -37,7 +38,6 @@ from noonmark.service.database_errors import DbFault, classify
 from noonmark.settings import Settings
 from noonmark.store.access.audit import Outcome, write_entries
 from noonmark.telemetry.logs import get_logger
-from noonmark.telemetry.metrics import API_REQUEST_SECONDS, API_REQUESTS
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/openapi.json", "/asyncapi.json"})
 """Paths that need no credentials: exact paths, nothing below them."""
@@ -105,6 +105,7 @@ class RequestGuard:
         self._app = app
         self._authenticator = authenticator
         self._settings = settings
+        self._traces = bool(settings.otlp_endpoint)
         self._rates = Rates()
         self._failures = Rates()
         # Most open requests of one credential, so that it cannot use up all memory or all streams.
@@ -123,7 +124,7 @@ class RequestGuard:
         headers = headers_of(scope)
         given = headers.get(REQUEST_ID.lower(), "")
         scope["noonmark.request_id"] = given if _GIVEN_ID.fullmatch(given) else str(uuid7())
-        answer = _ResponseRecorder(scope, send)
+        answer = _ResponseRecorder(scope, send, headers.get("traceparent") if self._traces else None)
         try:
             scope["noonmark.principal"] = await self._authenticate(scope, headers)
             # For responses that can outlast a credential.
@@ -261,9 +262,10 @@ class RequestGuard:
 class _ResponseRecorder:
     """Passes a response on, adds headers, and audits a failed change before that."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, traceparent: str | None) -> None:
         self._scope = scope
         self._send = send
+        self._traceparent = traceparent
         self._began = time.perf_counter()
         self._status = 500
         self.is_begun = False
@@ -281,10 +283,8 @@ class _ResponseRecorder:
         await self._send(message)
 
     def count(self) -> None:
-        """Count the request; its label is the pattern of the route, which bounds the number of series."""
-        route = getattr(self._scope.get("route"), "path_format", "none")
-        API_REQUESTS.labels(route, self._scope["method"] if route != "none" else "any", self._status).inc()
-        API_REQUEST_SECONDS.labels(route).observe(time.perf_counter() - self._began)
+        """Count the request."""
+        count_request(self._scope, self._status, self._began, self._traceparent)
 
     async def _record(self) -> None:
         caller: Caller | None = self._scope.get("noonmark.caller")

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from noonmark.cli.terminal.options import Output
-from noonmark.cli.terminal.output import Column, show_json, show_list
+from noonmark.cli.terminal.output import Column, show_empty, show_json, show_list
 from noonmark.cli.terminal.problems import CliError
 
 if TYPE_CHECKING:
@@ -64,10 +64,23 @@ def show_page(
     *,
     output: Output,
     as_json: bool,
+    empty: str,
 ) -> None:
-    """Print a page of a listing: rows as the API returns them, and where the next page begins."""
+    """Print a page of a listing: rows as the API returns them, and where the next page begins.
+
+    Args:
+        rows: as the API returned them.
+        following: the cursor of the next page; None at the end.
+        columns: columns of the table.
+        output: width of the table.
+        as_json: print JSON.
+        empty: printed if there are no rows: what was not found, and how such rows come about.
+    """
     if as_json:
         show_json({"items": rows, "next_cursor": following})
+        return
+    if not rows:
+        show_empty(columns, empty)
         return
     footer = f"more: --after {following}" if following else ""
     show_list([with_instants(row) for row in rows], columns, wide=output is Output.WIDE, footer=footer)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read, cannot_write, file_reason
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MOST_BYTES: Final = 1024 * 1024
@@ -106,7 +106,7 @@ def read(path: Path) -> Contexts:
     except FileNotFoundError:
         return Contexts(path, {})
     except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"cannot read {path}: {error}", ExitCode.USAGE) from error
+        raise cannot_read(path, error) from error
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -144,7 +144,7 @@ def write(contexts: Contexts) -> None:
                 fresh.unlink()
             raise
     except OSError as error:
-        raise CliError(f"cannot write {path}: {error}", ExitCode.USAGE) from error
+        raise cannot_write(path, error) from error
 
 
 def text_of(contexts: Contexts) -> str:
@@ -206,7 +206,7 @@ def key_of(context: Context, environment: Mapping[str, str] = os.environ) -> str
             with place.open(encoding="utf-8") as file:
                 key = file.read(4096).strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise CliError(f"{subject} cannot be read: {error}", ExitCode.USAGE) from error
+            raise CliError(f"{subject} cannot be read: {file_reason(error)}", ExitCode.USAGE) from error
         if not key:
             raise CliError(f"{subject} is empty", ExitCode.USAGE)
         return key

@@ -13,6 +13,7 @@ import typer
 from noonmark.cli.connections.api_pages import gather, with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import InNamespace, any_id_of, id_of
+from noonmark.cli.connections.periods import TIMES, Period, PeriodZone, read_time
 from noonmark.cli.jobs.backfill_plans import PlanPage, PlanRequest, read_plan
 from noonmark.cli.terminal.options import After, AsJson, Limit, OneNamespace, read_uuid
 from noonmark.cli.terminal.output import (
@@ -37,14 +38,13 @@ app = typer.Typer(help="Run past instants of a job.", no_args_is_help=True)
 
 _JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id or name of a recurring job.")]
 _From = Annotated[
-    str,
-    typer.Option(
-        "--from", metavar="INSTANT", help="Start of the range: an instant, or a day (midnight UTC)."
-    ),
+    str, typer.Option("--from", "--since", metavar="TIME", help=f"Start of the range: {TIMES}.")
 ]
 _Until = Annotated[
     str | None,
-    typer.Option("--until", metavar="INSTANT", help="End of the range, excluded. (default: now)"),
+    typer.Option(
+        "--until", metavar="TIME", help="End of the range, excluded, in the same forms. (default: now)"
+    ),
 ]
 _Mode = Annotated[
     BackfillMode,
@@ -62,6 +62,7 @@ def plan(
     *,
     from_: _From,
     until: _Until = None,
+    zone: PeriodZone = None,
     mode: _Mode = BackfillMode.MISSING,
     namespace: InNamespace = None,
     limit: Limit = 50,
@@ -72,8 +73,8 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show which instants a backfill would run. Changes nothing."""
-    after_at = _read_at(after, "--after") if after is not None else None
-    from_at, until_at = _read_range(from_, until)
+    after_at = read_time(after, option="--after")
+    from_at, until_at = _read_range(from_, until, zone)
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
@@ -94,6 +95,7 @@ def start(
     *,
     from_: _From,
     until: _Until = None,
+    zone: PeriodZone = None,
     mode: _Mode = BackfillMode.MISSING,
     namespace: InNamespace = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")] = False,
@@ -105,7 +107,7 @@ def start(
             "cannot prompt: not a terminal, or --json; check `noonmark backfill plan`, then start with --yes",
             ExitCode.USAGE,
         )
-    from_at, until_at = _read_range(from_, until)
+    from_at, until_at = _read_range(from_, until, zone)
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
@@ -261,21 +263,10 @@ def _summary(page: PlanPage) -> dict[str, Any]:
     }
 
 
-def _read_range(from_: str, until: str | None) -> tuple[datetime, datetime | None]:
-    return _read_at(from_, "--from"), _read_at(until, "--until") if until is not None else None
-
-
-def _read_at(given: str, option: str) -> datetime:
-    from noonmark.core.instants import parse_instant  # noqa: PLC0415
-
-    is_day = len(given) == len("2026-06-01")
-    try:
-        return parse_instant(f"{given}T00:00:00Z" if is_day else given)
-    except ValueError as error:
-        raise CliError(
-            f"{option} {given!r} is not an instant such as 2026-06-01T09:00:00Z or a day such as 2026-06-01",
-            ExitCode.USAGE,
-        ) from error
+def _read_range(from_: str, until: str | None, zone: str | None) -> tuple[datetime, datetime | None]:
+    period = Period.read(from_, until, zone, names=("--from", "--until"))
+    assert period.since is not None
+    return period.since, period.until
 
 
 def _read_id(given: str) -> UUID:

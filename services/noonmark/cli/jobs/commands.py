@@ -13,6 +13,7 @@ from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import any_id_of, missing_job
 from noonmark.cli.jobs import control as job_control
 from noonmark.cli.jobs import edit as job_edit
+from noonmark.cli.jobs import export as job_export
 from noonmark.cli.jobs import versions as job_versions
 from noonmark.cli.submissions import apply
 from noonmark.cli.terminal.options import (
@@ -28,12 +29,13 @@ from noonmark.cli.terminal.output import Column, field, shortened, show_fields, 
 from noonmark.core.states import NO_NEXT_INSTANT, JobState
 
 app = typer.Typer(
-    help="Manage jobs: create, apply, show, edit, pause, resume, trigger, cancel."
+    help="Manage jobs: create, apply, export, show, edit, pause, resume, trigger, cancel."
     " `noonmark submit` sends the same requests as events.",
     no_args_is_help=True,
 )
 for _command in (
     apply.apply,
+    job_export.export,
     job_edit.create,
     job_edit.edit,
     job_control.pause,
@@ -141,7 +143,8 @@ def list_(
             limit,
             after,
         )
-    show_page(rows, following, _COLUMNS, output=output, as_json=as_json)
+    empty = "no jobs found; create one with `noonmark job create` or `noonmark job apply`"
+    show_page(rows, following, _COLUMNS, output=output, as_json=as_json, empty=empty)
 
 
 @app.command()

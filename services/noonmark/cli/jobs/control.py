@@ -1,43 +1,84 @@
-"""`noonmark job pause`, `resume`, `trigger`, `cancel`, `delete`: requests about one job."""
+"""`noonmark job pause`, `resume`, `trigger`, `cancel`, `delete`: requests about one job or a selection."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import InNamespace, Job, id_of
+from noonmark.cli.jobs.bulk import BulkRequest, carry_out
+from noonmark.cli.jobs.selection import JobSelection
 from noonmark.cli.runs.retry import finish
-from noonmark.cli.terminal.options import AsJson, LaneName, Missed
+from noonmark.cli.terminal.bulk_requests import DryRun, Yes
+from noonmark.cli.terminal.options import AsJson, Labels, LaneName, Missed, NamePattern
 from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode
-from noonmark.core.states import ResumeChoice
+from noonmark.core.states import JobState, ResumeChoice
 
 if TYPE_CHECKING:
     from noonmark.client import Client
 
+_OneJob = Annotated[
+    str | None,
+    typer.Argument(metavar="[ID|NAME]", help="Id of the job, or name of a recurring job."),
+]
 Reason = Annotated[str | None, typer.Option(help="Reason, shown to users.")]
 
 
-def pause(*, job: Job, reason: Reason = None, namespace: InNamespace = None, as_json: AsJson = False) -> None:
-    """Pause a job: no run starts until you resume it. Running runs continue."""
-    _request(job, namespace, lambda client, job_id: client.jobs.pause(job_id, reason), "is paused", as_json)
+def pause(
+    *,
+    job: _OneJob = None,
+    label: Labels = None,
+    name: NamePattern = None,
+    reason: Reason = None,
+    namespace: InNamespace = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Pause a job: no run starts until you resume it. Running runs continue.
+
+    With --label or --name, pause all active jobs that match.
+    """
+
+    def send(client: Client, job_id: str) -> Mapping[str, Any]:
+        return client.jobs.pause(job_id, reason)
+
+    if _is_one(job, label, name, dry_run=dry_run):
+        _request(job, namespace, send, "is paused", as_json)
+        return
+    selection = JobSelection.make(namespace, label, name, (JobState.ACTIVE.value,))
+    carry_out(BulkRequest("pause", "paused", send), selection, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def resume(
     *,
-    job: Job,
+    job: _OneJob = None,
+    label: Labels = None,
+    name: NamePattern = None,
     missed: Missed = ResumeChoice.SKIP,
     namespace: InNamespace = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Resume a paused job and queue its deferred runs."""
-    _request(
-        job, namespace, lambda client, job_id: client.jobs.resume(job_id, missed.value), "is resumed", as_json
-    )
+    """Resume a paused job and queue its deferred runs.
+
+    With --label or --name, resume all paused jobs that match.
+    """
+
+    def send(client: Client, job_id: str) -> Mapping[str, Any]:
+        return client.jobs.resume(job_id, missed.value)
+
+    if _is_one(job, label, name, dry_run=dry_run):
+        _request(job, namespace, send, "is resumed", as_json)
+        return
+    selection = JobSelection.make(namespace, label, name, (JobState.PAUSED.value,))
+    carry_out(BulkRequest("resume", "resumed", send), selection, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def cancel(
@@ -56,7 +97,9 @@ def delete(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) 
 
 def trigger(
     *,
-    job: Job,
+    job: _OneJob = None,
+    label: Labels = None,
+    name: NamePattern = None,
     payload: Annotated[
         str | None, typer.Option("--payload", help="JSON payload of this run. (default: that of the job)")
     ] = None,
@@ -70,19 +113,54 @@ def trigger(
         float, typer.Option("--timeout", min=1, max=604_800, help="Maximum wait in seconds, with --wait.")
     ] = 300.0,
     namespace: InNamespace = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a job once now, in addition to its schedule."""
+    """Run a job once now, in addition to its schedule.
+
+    With --label or --name, run all active recurring jobs that match.
+    """
     given = _payload(payload)
     lane = priority.value if priority is not None else None
+
+    def send(client: Client, job_id: str) -> Mapping[str, Any]:
+        return client.jobs.trigger(job_id, payload=given, priority=lane)
+
+    if not _is_one(job, label, name, dry_run=dry_run):
+        if wait:
+            raise CliError("--wait works for one job, not for a selection", ExitCode.USAGE)
+        selection = JobSelection.make(namespace, label, name, (JobState.ACTIVE.value,), recurring=True)
+        carry_out(
+            BulkRequest("trigger", "triggered", send), selection, dry_run=dry_run, yes=yes, as_json=as_json
+        )
+        return
+    assert job is not None
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
         job_id = id_of(api, job, namespace)
-        answer = api.jobs.trigger(job_id, payload=given, priority=lane)
+        answer = send(api, job_id)
         run_id = answer["run_id"]
         ended = api.runs.wait(run_id, timeout) if wait else None
     finish(run_id, answer, ended, as_json=as_json, done="is queued")
+
+
+def _is_one(job: str | None, label: Sequence[str] | None, pattern: str | None, *, dry_run: bool) -> bool:
+    """Return whether a command is about one job; otherwise it is about all jobs of a selection.
+
+    Raises:
+        CliError: it names neither, or both, or wants a dry run for one job.
+    """
+    if job is not None and (label or pattern is not None):
+        raise CliError("give a job, or a selection with --label and --name, not both", ExitCode.USAGE)
+    if job is None and not label and pattern is None:
+        raise CliError(
+            "no job given: give its id or name, or select jobs with --label or --name", ExitCode.USAGE
+        )
+    if job is not None and dry_run:
+        raise CliError("--dry-run works with --label and --name: it lists the selected jobs", ExitCode.USAGE)
+    return job is not None
 
 
 def _payload(given: str | None) -> Any:
@@ -95,13 +173,14 @@ def _payload(given: str | None) -> Any:
 
 
 def _request(
-    job: str,
+    job: str | None,
     namespace: str | None,
     give: Callable[[Client, str], Mapping[str, Any]],
     done: str,
     as_json: bool,
 ) -> None:
     """Send a request about a job and print the result: the API answers after its commit."""
+    assert job is not None
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:

@@ -12,9 +12,9 @@ import typer
 
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import InNamespace, Job, id_of, read_job
-from noonmark.cli.terminal.options import AsJson, LaneName
+from noonmark.cli.terminal.options import AsJson, LaneName, read_labels
 from noonmark.cli.terminal.output import printable, show_json
-from noonmark.cli.terminal.problems import CliError, ExitCode, field_text
+from noonmark.cli.terminal.problems import CliError, ExitCode, field_text, file_reason
 
 if TYPE_CHECKING:
     from noonmark.client import Client
@@ -61,7 +61,7 @@ def create(
         int | None, typer.Option("--max-retries", help="Maximum number of retries.")
     ] = None,
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="Label; repeatable.")
+        list[str] | None, typer.Option("--label", metavar="KEY:VALUE", help="Label; repeatable.")
     ] = None,
     idempotency_key: Annotated[
         str | None,
@@ -82,7 +82,7 @@ def create(
         "pool": pool,
         "timeout_seconds": timeout,
         "max_retries": max_retries,
-        "labels": _labels_of(label),
+        "labels": read_labels(label) or None,
         "idempotency_key": idempotency_key,
         "namespace": namespace,
     }
@@ -123,15 +123,16 @@ def edit(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) ->
 
 
 def document_in(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of a job without fields that are null.
+    """Return the document of a job without fields that are null; a payload can be null.
 
     Raises:
         CliError: the payload is hidden: saved without it, the job would lose it.
     """
     if job["payload_hidden"]:
-        raise CliError("cannot edit the job: the API key may not read its payload")
+        name = printable(str(job["name"] or job["id"]))
+        raise CliError(f"cannot read job {name} as a whole: the API key may not read its payload")
     document: Mapping[str, Any] = job["document"]
-    return {field: value for field, value in document.items() if value is not None}
+    return {field: value for field, value in document.items() if value is not None or field == "payload"}
 
 
 def _edited(api: Client, read: Answer, job_id: str) -> Answer | None:
@@ -197,12 +198,12 @@ def _open_in_editor(path: Path, text: str) -> str:
 def _one_document(text: str) -> dict[str, Any]:
     import yaml  # noqa: PLC0415
 
-    from noonmark.cli.terminal.yaml_text import loader  # noqa: PLC0415
+    from noonmark.cli.terminal.yaml_text import loader, yaml_problem  # noqa: PLC0415
 
     try:
         data = yaml.load(text, loader())  # noqa: S506 - a safe loader with fewer types
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise CliError(f"is not YAML: {' '.join(str(error).split())}") from error
+        raise CliError(f"is not YAML: {yaml_problem(error)}") from error
     if not isinstance(data, dict):
         raise CliError("is not a job document: must be an object")
     return data
@@ -222,11 +223,16 @@ def _open_editor(path: str) -> None:
         done = subprocess.run([*shlex.split(command), path], check=False)  # noqa: S603 - what the user names
     except (OSError, ValueError) as error:
         raise CliError(
-            f"cannot run the editor {command!r}: {error}; set EDITOR; your text is in {path}",
+            f"cannot run the editor {command!r}: {_reason(error)}; set EDITOR; your text is in {path}",
             ExitCode.USAGE,
         ) from error
     if done.returncode:
         raise CliError(f"the editor {command!r} failed; job not changed, your text is in {path}")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Return why an editor cannot run: it cannot be started, or its command has an open quote."""
+    return file_reason(error) if isinstance(error, OSError) else str(error).lower()
 
 
 def _json_of(given: str | None, option: str) -> Any:
@@ -251,15 +257,3 @@ def _schedule_of(given: str | None, zone: str | None) -> Any:
             )
         return _json_of(given, "--schedule")
     return {"cron": given, "timezone": zone} if zone is not None else given
-
-
-def _labels_of(given: Sequence[str] | None) -> dict[str, str] | None:
-    if not given:
-        return None
-    labels = {}
-    for item in given:
-        key, equals, value = item.partition("=")
-        if not (key and equals):
-            raise CliError(f"--label {item!r} is not a label; use KEY=VALUE", ExitCode.USAGE)
-        labels[key] = value
-    return labels

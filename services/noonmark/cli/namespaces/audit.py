@@ -8,7 +8,8 @@ from typing import Annotated, Final
 import typer
 
 from noonmark.cli.connections.context import operator_settings
-from noonmark.cli.terminal.options import AsJson, Limit, Namespace, Output, OutputOption, read_since
+from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
+from noonmark.cli.terminal.options import AsJson, Limit, Namespace, Output, OutputOption
 from noonmark.cli.terminal.output import field, instant_field, show_json, show_list
 
 _PAGE: Final = 200
@@ -40,19 +41,15 @@ def audit(
     outcome: Annotated[
         str | None, typer.Option("--outcome", help="Only this outcome: done, denied or failed.")
     ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", help="Only entries since this time: 90s, 15m, 2h or 7d ago, a day (UTC) or an instant."
-        ),
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Only entries before this time.")] = None,
+    since: Annotated[str | None, since_option("entries")] = None,
+    until: Annotated[str | None, until_option("entries")] = None,
+    zone: PeriodZone = None,
     limit: Limit = 50,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """List changes by the API and the command line, and denied requests, newest first."""
-    earliest, end = read_since(since), read_since(until, option="--until")
+    period = Period.read(since, until, zone)
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - the API's client takes a while to load
 
     with client(operator_settings()) as api:
@@ -62,8 +59,8 @@ def audit(
             action=action,
             object=target,
             outcome=outcome,
-            since=earliest,
-            until=end,
+            since=period.since,
+            until=period.until,
             limit=min(limit, _PAGE),
         )
         rows = list(islice(found, limit))

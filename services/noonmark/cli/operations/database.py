@@ -89,7 +89,7 @@ def check(as_json: AsJson = False) -> None:
         for note in status.notes:
             print(note)
         for problem in problems:
-            print(problem, file=sys.stderr)
+            print(problem)
         for table in search.unsearched:
             print(f"table {table} could not be searched for stranded rows within 30 s", file=sys.stderr)
     if problems:

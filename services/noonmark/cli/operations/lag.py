@@ -42,7 +42,9 @@ def lag(
 ) -> None:
     """Show the lag of intake and workers: messages not started, and messages not committed.
 
-    Use START BACKLOG for scaling. COMMIT LAG is what Kafka tools show; one long run can keep it high.
+    START BACKLOG: messages that no worker has started; use it for scaling. OLDEST: age of the first of
+    them. COMMIT LAG: messages after the committed offset, which is what Kafka tools show; one long run can
+    keep it high. COMMITTED and END (with --partitions): the committed offset, and that of the next message.
     """
     settings = operator_settings()
     rows, failed = measure(settings)

@@ -31,7 +31,11 @@ def workers(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List up to 1,000 workers with the age of the last heartbeat and the number of running runs."""
+    """List up to 1,000 workers with the age of the last heartbeat and the number of running runs.
+
+    RUNNING: runs that it executes now. HEARTBEAT: time since its last heartbeat; when it exceeds LEASE S
+    (seconds), its runs are taken from it. EPOCH: increases when it gets a new lease. SINCE: when it started.
+    """
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:

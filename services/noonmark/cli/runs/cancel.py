@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -14,8 +13,9 @@ import typer
 
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import home_of, require_job
+from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.terminal.bulk_requests import DryRun, Yes, agree, may_ask, progress
-from noonmark.cli.terminal.options import AsJson, as_uuid, read_since, read_uuid
+from noonmark.cli.terminal.options import AsJson, as_uuid, read_labels, read_uuid
 from noonmark.cli.terminal.output import counted, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
@@ -54,16 +54,14 @@ def cancel(
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Runs of jobs with this label; repeatable: all must match."),
+        typer.Option(metavar="KEY:VALUE", help="Runs of jobs with this label; repeatable: all must match."),
     ] = None,
     state: Annotated[
         list[CancellableState] | None, typer.Option(help="Only runs in this state; repeatable.")
     ] = None,
-    after: Annotated[
-        str | None,
-        typer.Option("--after", help="Only runs due since this time: 2h ago, a day (UTC) or an instant."),
-    ] = None,
-    before: Annotated[str | None, typer.Option("--before", help="Only runs due before this time.")] = None,
+    since: Annotated[str | None, since_option("runs due", "--after")] = None,
+    until: Annotated[str | None, until_option("runs due", "--before")] = None,
+    zone: PeriodZone = None,
     reason: Annotated[
         str | None, typer.Option(help="Reason, stored with the runs; up to 500 characters.")
     ] = None,
@@ -81,16 +79,18 @@ def cancel(
     wanted = _Wanted(
         job,
         namespace,
-        _labels(label or ()),
+        read_labels(label) or None,
         tuple(one.value for one in state or CancellableState),
-        read_since(after, option="--after"),
-        read_since(before, option="--before"),
+        Period.read(since, until, zone),
     )
     ids = [found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None]
-    if ids and (job or namespace or label or after or before):
+    if ids and (job or namespace or label or since or until):
         raise CliError("give run ids or a filter, not both", ExitCode.USAGE)
-    if not ids and not (job or namespace or label):
-        raise CliError("no runs selected: give their ids, or --job, --namespace or --label", ExitCode.USAGE)
+    if not ids and not (job or namespace or label or since or until):
+        raise CliError(
+            "no runs selected: give their ids, or --job, --namespace, --label, --since or --until",
+            ExitCode.USAGE,
+        )
     # Ids need no confirmation: they say exactly which runs to cancel.
     yes = yes or bool(ids)
     if not dry_run:
@@ -119,8 +119,7 @@ class _Wanted:
     namespace: str | None
     labels: Mapping[str, str] | None
     states: tuple[str, ...]
-    after: datetime | None
-    before: datetime | None
+    period: Period
 
     def filter(self, namespace: str | None, job_id: UUID | None) -> dict[str, Any]:
         """Return the filter for the API."""
@@ -130,8 +129,8 @@ class _Wanted:
             "job_name": self.job if job_id is None else None,
             "labels": self.labels,
             "state": list(self.states),
-            "since": self.after.isoformat() if self.after else None,
-            "until": self.before.isoformat() if self.before else None,
+            "since": self.period.since.isoformat() if self.period.since else None,
+            "until": self.period.until.isoformat() if self.period.until else None,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -261,13 +260,3 @@ def _report(done: _Done, left: Sequence[str], *, dry_run: bool, waited: bool, as
         print(f"{len(left)} {'has' if len(left) == 1 else 'have'} not stopped yet{hint}")
     elif waited:
         print("all of them have stopped")
-
-
-def _labels(given: Sequence[str]) -> dict[str, str] | None:
-    labels: dict[str, str] = {}
-    for one in given:
-        key, found, value = one.partition("=")
-        if not found or not key:
-            raise CliError(f"--label {one!r} is not a label; use KEY=VALUE", ExitCode.USAGE)
-        labels[key] = value
-    return labels or None

@@ -12,6 +12,7 @@ import typer
 from noonmark.cli.connections.api_pages import gather, or_missing, show_page, with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import home_of, require_job
+from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.runs import cancel as run_cancel
 from noonmark.cli.runs import complete as run_complete
 from noonmark.cli.runs import retry as run_retry
@@ -24,9 +25,7 @@ from noonmark.cli.terminal.options import (
     OneNamespace,
     Output,
     OutputOption,
-    Since,
     as_uuid,
-    read_since,
     read_uuid,
 )
 from noonmark.cli.terminal.output import (
@@ -93,14 +92,16 @@ def list_(
     job: Annotated[str | None, typer.Option(help="Only runs of this job (id or name).")] = None,
     namespace: OneNamespace = None,
     lane: LaneOption = None,
-    since: Since = None,
+    since: Annotated[str | None, since_option("runs due")] = None,
+    until: Annotated[str | None, until_option("runs due")] = None,
+    zone: PeriodZone = None,
     limit: Limit = 50,
     after: AfterCursor = None,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """List runs of a namespace, newest first; with --job, by due instant."""
-    due_since = read_since(since)
+    period = Period.read(since, until, zone)
     job_id = as_uuid(job) if job is not None else None
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
@@ -115,7 +116,8 @@ def list_(
                 state=[one.value for one in state or ()],
                 reason=reason,
                 priority=[one.value for one in lane or ()],
-                since=due_since,
+                since=period.since,
+                until=period.until,
                 limit=size,
             ),
             limit,
@@ -123,7 +125,8 @@ def list_(
         )
         if job is not None and not rows:
             require_job(api, job, namespace)
-    show_page(rows, following, _COLUMNS, output=output, as_json=as_json)
+    empty = "no runs found; a run is listed when a job is due, or after `noonmark job trigger`"
+    show_page(rows, following, _COLUMNS, output=output, as_json=as_json, empty=empty)
 
 
 _FIRST = (

@@ -13,7 +13,7 @@ import typer
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.terminal.options import AsJson, read_uuid
 from noonmark.cli.terminal.output import show_json
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read
 
 _MOST_TOKEN_CHARS = 500
 
@@ -82,8 +82,7 @@ def _token(file: str) -> str:
     try:
         text = sys.stdin.read(_MOST_TOKEN_CHARS) if file == "-" else _read(Path(file))
     except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or "not text"
-        raise CliError(f"cannot read the token from {file}: {reason}", ExitCode.USAGE) from None
+        raise cannot_read(f"the token from {file}", problem) from None
     token = text.strip()
     if not token:
         raise CliError(f"{file} contains no token", ExitCode.USAGE)

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import UUID
@@ -15,6 +14,7 @@ import typer
 
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import home_of, require_job
+from noonmark.cli.connections.periods import OPEN, Period
 from noonmark.cli.terminal.bulk_requests import agree, may_ask, progress
 from noonmark.cli.terminal.output import counted, show_json
 from noonmark.cli.terminal.problems import ExitCode
@@ -43,7 +43,7 @@ class DeadSelection:
         namespace: their namespace; None for that of the client.
         fingerprint: fingerprint of the cause.
         reason: reason of the death.
-        since: died at or after this instant.
+        period: when they died.
     """
 
     runs: tuple[UUID, ...] = ()
@@ -52,7 +52,7 @@ class DeadSelection:
     namespace: str | None = None
     fingerprint: str | None = None
     reason: str | None = None
-    since: datetime | None = None
+    period: Period = OPEN
 
     def filter(self, namespace: str | None) -> dict[str, Any]:
         """Return the filter for the API, without the ids."""
@@ -62,7 +62,8 @@ class DeadSelection:
             "job_name": self.job_name,
             "fingerprint": self.fingerprint,
             "reason": self.reason,
-            "since": self.since.isoformat() if self.since else None,
+            "since": self.period.since.isoformat() if self.period.since else None,
+            "until": self.period.until.isoformat() if self.period.until else None,
         }
         return {name: value for name, value in given.items() if value is not None}
 

@@ -11,10 +11,11 @@ import typer
 from noonmark.cli.connections.api_pages import with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import home_of, require_job
+from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.runs.commands import ATTEMPT_COLUMNS, job_label
 from noonmark.cli.runs.dead_letter_requests import DeadSelection, carry_out
 from noonmark.cli.terminal.bulk_requests import DryRun, Yes
-from noonmark.cli.terminal.options import AsJson, Limit, Output, OutputOption, as_uuid, read_since, read_uuid
+from noonmark.cli.terminal.options import AsJson, Limit, Output, OutputOption, as_uuid, read_uuid
 from noonmark.cli.terminal.output import (
     Column,
     field,
@@ -49,13 +50,8 @@ _DeathReason = Annotated[
         help="Only this reason, such as retries_exhausted, rejected or lost.",
     ),
 ]
-_Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        help="Only runs that died since this time: 90s, 15m, 2h or 7d ago, a day (UTC) or an instant.",
-    ),
-]
+_Since = Annotated[str | None, since_option("runs that died")]
+_Until = Annotated[str | None, until_option("runs that died")]
 _All = Annotated[bool, typer.Option("--all", help="All dead runs of the namespace.")]
 _Namespace = Annotated[
     str | None,
@@ -96,13 +92,17 @@ def list_(
     fingerprint: _Fingerprint = None,
     reason: _DeathReason = None,
     since: _Since = None,
+    until: _Until = None,
+    zone: PeriodZone = None,
     limit: Limit = 50,
     after: _After = None,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """List dead letters, newest death first."""
-    wanted = _chosen(None, job, namespace, fingerprint=fingerprint, reason=reason, since=since)
+    wanted = _chosen(
+        None, job, namespace, fingerprint=fingerprint, reason=reason, period=Period.read(since, until, zone)
+    )
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
@@ -113,9 +113,9 @@ def list_(
         show_json({"items": rows, "next": following})
         return
     footer = f"more: --after {following}" if following else ""
-    if following and wanted.since is not None and since != wanted.since.isoformat():
+    if following and wanted.period.restated:
         # `2h ago` is another instant at the next call.
-        footer += f" --since {wanted.since.isoformat()}"
+        footer += f" {wanted.period.restated}"
     shown = [with_instants(row) for row in rows]
     show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer)
 
@@ -133,7 +133,8 @@ def _read(
             job_name=wanted.job_name,
             fingerprint=wanted.fingerprint,
             reason=wanted.reason,
-            since=wanted.since,
+            since=wanted.period.since,
+            until=wanted.period.until,
             limit=min(limit - len(rows), _PAGE),
         )
         page = listing.page(after)
@@ -161,13 +162,17 @@ def groups(
     namespace: _Namespace = None,
     reason: _DeathReason = None,
     since: _Since = None,
+    until: _Until = None,
+    zone: PeriodZone = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=_PAGE, help="Maximum number of causes.")
     ] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Count dead letters by cause, most frequent first."""
-    wanted = _chosen(None, job, namespace, fingerprint=None, reason=reason, since=since)
+    wanted = _chosen(
+        None, job, namespace, fingerprint=None, reason=reason, period=Period.read(since, until, zone)
+    )
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -176,7 +181,8 @@ def groups(
             job_id=wanted.job_id,
             job_name=wanted.job_name,
             reason=reason,
-            since=wanted.since,
+            since=wanted.period.since,
+            until=wanted.period.until,
             limit=limit,
         )
         if not rows:
@@ -241,6 +247,8 @@ def redrive(
     fingerprint: _Fingerprint = None,
     reason: _DeathReason = None,
     since: _Since = None,
+    until: _Until = None,
+    zone: PeriodZone = None,
     everything: _All = False,
     most: _Max = None,
     rate: Annotated[
@@ -252,11 +260,21 @@ def redrive(
 ) -> None:
     """Queue dead runs again with new retry budgets. Paused runs wait; runs that cannot run are rejected.
 
+    Give the ids of runs, or filters: all that you give must match. --all selects every dead run of the
+    namespace. Check with --dry-run first.
+
     A redriven run keeps the job version that it was planned with. To run an edited job as it is now, use
     `noonmark job trigger`.
     """
     wanted = _narrowed(
-        _chosen(runs, job, namespace, fingerprint=fingerprint, reason=reason, since=since),
+        _chosen(
+            runs,
+            job,
+            namespace,
+            fingerprint=fingerprint,
+            reason=reason,
+            period=Period.read(since, until, zone),
+        ),
         everything=everything,
     )
     carry_out("redrive", wanted, most, rate, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -274,6 +292,8 @@ def discard(
         typer.Option("--died-of", help="Only runs that died for this reason, such as rejected or lost."),
     ] = None,
     since: _Since = None,
+    until: _Until = None,
+    zone: PeriodZone = None,
     everything: _All = False,
     most: _Max = None,
     reason: Annotated[str | None, typer.Option(help="Reason, shown to users; up to 500 characters.")] = None,
@@ -292,7 +312,14 @@ def discard(
             ExitCode.USAGE,
         )
     wanted = _narrowed(
-        _chosen(runs, job, namespace, fingerprint=fingerprint, reason=died_of, since=since),
+        _chosen(
+            runs,
+            job,
+            namespace,
+            fingerprint=fingerprint,
+            reason=died_of,
+            period=Period.read(since, until, zone),
+        ),
         everything=everything,
     )
     carry_out("discard", wanted, most, None, because=reason, dry_run=dry_run, yes=yes, as_json=as_json)
@@ -305,7 +332,7 @@ def _chosen(
     *,
     fingerprint: str | None,
     reason: str | None,
-    since: str | None,
+    period: Period,
 ) -> DeadSelection:
     ids = tuple(found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None)
     if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) is None:
@@ -324,7 +351,7 @@ def _chosen(
         namespace=namespace,
         fingerprint=fingerprint,
         reason=reason,
-        since=read_since(since),
+        period=period,
     )
 
 
@@ -336,8 +363,8 @@ def _narrowed(wanted: DeadSelection, *, everything: bool) -> DeadSelection:
     """
     if wanted == DeadSelection() and not everything:
         raise CliError(
-            "no runs selected: give their ids, or --job, --namespace, --fingerprint, a reason or --since;"
-            " --all selects all",
+            "no runs selected: give their ids, or --job, --namespace, --fingerprint, a reason, --since or"
+            " --until; --all selects all",
             ExitCode.USAGE,
         )
     return wanted

@@ -10,6 +10,7 @@ import typer
 
 from noonmark.cli.connections.api_pages import gather, or_missing, show_page, with_instants
 from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.terminal.options import AfterCursor, AsJson, Limit, Output, OutputOption
 from noonmark.cli.terminal.output import (
     Column,
@@ -60,17 +61,28 @@ _REJECTION_COLUMNS = (
 def list_rejections(
     *,
     source: Annotated[str | None, typer.Option(help="Only events of this publisher.")] = None,
+    since: Annotated[str | None, since_option("events received")] = None,
+    until: Annotated[str | None, until_option("events received")] = None,
+    zone: PeriodZone = None,
     limit: Limit = 50,
     after: AfterCursor = None,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """List rejected submissions, newest first."""
+    period = Period.read(since, until, zone)
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
-        rows, following = gather(lambda size: api.rejections.list(source=source, limit=size), limit, after)
-    show_page(rows, following, _REJECTION_COLUMNS, output=output, as_json=as_json)
+        rows, following = gather(
+            lambda size: api.rejections.list(
+                source=source, since=period.since, until=period.until, limit=size
+            ),
+            limit,
+            after,
+        )
+    empty = "no rejections found; events that intake rejects are listed here"
+    show_page(rows, following, _REJECTION_COLUMNS, output=output, as_json=as_json, empty=empty)
 
 
 @rejections.command("show")

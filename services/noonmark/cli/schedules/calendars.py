@@ -19,7 +19,8 @@ from noonmark.cli.connections.namespace_hints import without_jobs
 from noonmark.cli.schedules import calendar_edits
 from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import Column, Row, field, show_fields, show_json, show_list
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read
+from noonmark.cli.terminal.yaml_text import yaml_problem
 
 if TYPE_CHECKING:
     from noonmark.cli.schedules.calendar_edits import Edit
@@ -140,7 +141,7 @@ def import_(
             data = source.read(MAX_BYTES + 1)
         found = read_ics(data, today=datetime.now(UTC).date(), years=years)
     except OSError as error:
-        raise CliError(f"cannot read {file}: {error.strerror}", ExitCode.USAGE) from error
+        raise cannot_read(file, error) from error
     except IcsError as error:
         raise CliError(f"{file}: {error}", ExitCode.USAGE) from error
     read = {"events": found.events, "cancelled": found.cancelled, "written_out_to": found.written_out_to}
@@ -206,7 +207,7 @@ def _read_file(file: str) -> object:
             with Path(file).open(encoding="utf-8") as source:
                 text = source.read(_MAX_FILE_BYTES + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"cannot read {label}: {error}", ExitCode.USAGE) from error
+        raise cannot_read(label, error) from error
     if len(text) > _MAX_FILE_BYTES:
         raise CliError(f"{label} is longer than {_MAX_FILE_BYTES:,} characters", ExitCode.USAGE)
     try:
@@ -220,8 +221,7 @@ def _read_yaml(text: str, label: str) -> object:
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split()) or "nested too deeply"
-        raise CliError(f"{label} is neither JSON nor YAML: {reason}", ExitCode.USAGE) from error
+        raise CliError(f"{label} is neither JSON nor YAML: {yaml_problem(error)}", ExitCode.USAGE) from error
 
 
 def _parse(body: object, label: str | None) -> Calendar:

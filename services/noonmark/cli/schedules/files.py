@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from noonmark.cli.schedules.problems import InputError
-from noonmark.cli.terminal.yaml_text import loader
+from noonmark.cli.terminal.problems import cannot_read
+from noonmark.cli.terminal.yaml_text import loader, yaml_problem
 from noonmark.core.calendars.calendar import Calendar, CalendarError
 from noonmark.core.instants import shortened
 
@@ -92,7 +93,7 @@ def _text_of(file: str, option: str) -> str:
         with Path(file).open(encoding="utf-8") as source:
             return source.read(MAX_FILE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(option, f"cannot read {_label(file)}: {error}") from None
+        raise InputError(option, str(cannot_read(_label(file), error))) from None
 
 
 def _documents(text: str, file: str) -> list[Any]:
@@ -144,9 +145,7 @@ def _yaml(text: str, file: str) -> list[Any]:
             if document is not None:
                 found.append(document)  # noqa: PERF401 - those before an error are kept
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split()) or "nested too deeply"
-        hint = "; put an expression that starts with * in quotes" if "alias" in reason else ""
-        broken = InputError("file", f"{_label(file)} is neither JSON nor YAML: {reason}{hint}")
+        broken = InputError("file", f"{_label(file)} is neither JSON nor YAML: {yaml_problem(error)}")
         if not found:
             raise broken from None
         found.append(broken)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from noonmark.cli.connections.periods import read_time
 from noonmark.cli.schedules.problems import InputError, of_document, of_options
+from noonmark.cli.terminal.problems import CliError
 from noonmark.core.calendars.calendar import Calendar
 from noonmark.core.calendars.selection import parse_holidays
 from noonmark.core.instants import shortened, type_name
@@ -230,11 +232,11 @@ def _at_pointer(value: object, pointer: str) -> object:
     return value
 
 
-def read_instant(given: str | None, option: str) -> datetime | None:
-    """Parse an instant of any year: schedules can be previewed in the past, too.
+def read_instant(given: str | None, option: str, zone: str | None) -> datetime | None:
+    """Parse an instant, in the forms of all commands; a schedule can be previewed in any year.
 
     Raises:
-        InputError: it is not an instant.
+        InputError: it is not an instant, or the zone has no such time.
     """
     if given is None:
         return None
@@ -244,11 +246,10 @@ def read_instant(given: str | None, option: str) -> datetime | None:
             return at.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise InputError(
-        option,
-        f"--{option} is {shortened(given)}, not an instant; allowed: RFC 3339 with an offset, such as"
-        " 2026-06-01T09:00:00Z",
-    )
+    try:
+        return read_time(given, zone, option=f"--{option}")
+    except CliError as error:
+        raise InputError("zone" if str(error).startswith("--zone") else option, str(error)) from None
 
 
 def read_count(given: str, option: str, most: int = MAX_COUNT) -> int:

@@ -81,7 +81,7 @@ def read_request(options: ScheduleOptions) -> Request:
     if options.words:
         raise unexpected(options.words, options.rule.get("cron"))
     reading = read_reading(options)
-    until = read_instant(options.until, "until")
+    until = read_instant(options.until, "until", options.zone)
     count = read_count(options.count, "count")
     since = options.after is not None
     if options.file is None:
@@ -131,7 +131,7 @@ def read_reading(options: ScheduleOptions) -> Reading:
         InputError: an instant, a zone or a calendar is invalid.
     """
     # Whole seconds: the output counts from here and shows no fractions.
-    after = read_instant(options.after, "after") or datetime.now(UTC).replace(microsecond=0)
+    after = read_instant(options.after, "after", options.zone) or datetime.now(UTC).replace(microsecond=0)
     reading = Reading(after, options.zone, read_calendars(options.calendars))
     reading.zone(reading.zone_name)
     return reading

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -19,7 +20,8 @@ def apply(
             "--file",
             "-f",
             metavar="FILE|FOLDER|-",
-            help="File or folder (recursive) with job documents, YAML or JSON; repeatable.",
+            help="File or folder (recursive) with job documents, YAML or JSON, or with what `job export` or"
+            " `job show --json` printed; repeatable.",
         ),
     ],
     set_name: Annotated[
@@ -50,8 +52,11 @@ def apply(
         raise CliError("--prune needs --set: it cancels only jobs of the set", ExitCode.USAGE)
     from noonmark.cli.submissions.apply_files import read_sources  # noqa: PLC0415 - not needed to show help
     from noonmark.cli.submissions.apply_steps import apply_sources  # noqa: PLC0415
+    from noonmark.cli.submissions.shown_jobs import NOTE  # noqa: PLC0415
 
     sources, problems = read_sources(files)
+    if any(source.shown for source in sources):
+        print(f"note: {NOTE}", file=sys.stderr)
     apply_sources(
         sources,
         problems,

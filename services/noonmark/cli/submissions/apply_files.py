@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.submissions.shown_jobs import documents_in
+from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".jsonl")
 """Suffixes of the files to read in a folder."""
@@ -48,12 +49,14 @@ class Source:
 
     Attributes:
         lines: line number of each field, by pointer.
+        shown: it was part of a job that a command printed; the job's other fields are ignored.
     """
 
     file: str
     line: int
     document: Mapping[str, Any]
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
+    shown: bool = False
 
     def problem(self, pointer: str, message: str) -> Problem:
         """Return a problem of a field, at the line of the nearest field in the file."""
@@ -77,15 +80,34 @@ def read_sources(given: Sequence[str]) -> tuple[list[Source], list[Problem]]:
     for path in _files(given):
         file = "standard input" if path == "-" else path
         for found in _documents(_text(path), file):
-            if isinstance(found, Problem):
-                problems.append(found)
-            elif not isinstance(found.document, dict):
-                problems.append(found.problem("", "is not a job document: must be an object"))
-            else:
-                sources.append(found)
+            for one in (found,) if isinstance(found, Problem) else _unwrapped(found):
+                if isinstance(one, Problem):
+                    problems.append(one)
+                elif not isinstance(one.document, dict):
+                    problems.append(one.problem("", "is not a job document: must be an object"))
+                else:
+                    sources.append(one)
     if not sources and not problems:
         raise CliError(f"no job documents found in {', '.join(given)}", ExitCode.USAGE)
     return sources, problems
+
+
+def _unwrapped(source: Source) -> Iterator[Source | Problem]:
+    """Yield the documents of a job or a list that a command printed; others are unchanged."""
+    for found in documents_in(source.document):
+        if not found.pointer:
+            yield source
+            continue
+        begin = source.problem(found.pointer, found.problem or "is not a job document: must be an object")
+        if found.problem or not isinstance(found.document, dict):
+            yield begin
+            continue
+        lines = {
+            pointer.removeprefix(found.pointer): line
+            for pointer, line in source.lines.items()
+            if pointer.startswith(f"{found.pointer}/")
+        }
+        yield Source(source.file, begin.line, found.document, lines, shown=found.shown)
 
 
 def _files(given: Sequence[str]) -> Iterator[str]:
@@ -128,7 +150,7 @@ def _regular(path: str) -> str:
     try:
         mode = Path(path).stat().st_mode
     except OSError as error:
-        raise CliError(f"cannot read {path}: {error.strerror}", ExitCode.USAGE) from error
+        raise cannot_read(path, error) from error
     if not stat.S_ISREG(mode):
         raise CliError(
             f"{path} is not a regular file but a {_KINDS.get(stat.S_IFMT(mode), 'device')}; remove it"
@@ -149,7 +171,7 @@ def _text(path: str) -> str:
                 data = file.read(MAX_FILE_BYTES + 1)
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise CliError(f"cannot read {path}: {error}", ExitCode.USAGE) from error
+        raise cannot_read("standard input" if path == "-" else path, error) from error
     if len(data) > MAX_FILE_BYTES:
         raise CliError(f"{path} has more than {MAX_FILE_BYTES} bytes", ExitCode.USAGE)
     return text
@@ -237,7 +259,7 @@ def _yaml(text: str, file: str) -> Iterator[Source | Problem]:
     """Yield the documents of a YAML stream, those of lists one by one."""
     import yaml  # noqa: PLC0415
 
-    from noonmark.cli.terminal.yaml_text import loader  # noqa: PLC0415
+    from noonmark.cli.terminal.yaml_text import loader, yaml_problem  # noqa: PLC0415
 
     reader = loader()(text)
     try:
@@ -249,14 +271,10 @@ def _yaml(text: str, file: str) -> Iterator[Source | Problem]:
                 data = reader.construct_document(one)
                 if data is not None:
                     yield _source(file, one, data)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        reason = " ".join(filter(None, (error.context, error.problem)))
-        hint = "; put an expression that starts with * in quotes" if "alias" in reason else ""
-        yield Problem(file, mark.line + 1 if mark else 1, "", f"is neither YAML nor JSON: {reason}{hint}")
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split()) or "nested too deeply"
-        yield Problem(file, 1, "", f"is neither YAML nor JSON: {reason}")
+        found = yaml_problem(error)
+        column = f"column {found.column}: " if found.column is not None else ""
+        yield Problem(file, found.line or 1, "", f"is neither YAML nor JSON: {column}{found.reason}")
     finally:
         reader.dispose()
 

@@ -8,6 +8,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -178,7 +179,7 @@ def _find_job(api: Client, source: Source, document: dict[str, Any]) -> Step | l
 
 def _step(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
     # The server fills in the defaults, so that the comparison uses the resulting document.
-    shown = api.request("POST", "/v1/preview", json={"document": document, "count": 1}).data
+    shown = api.request("POST", "/v1/preview", json={"document": document, "count": 2}).data
     wanted, lacks = shown["document"], list(_problems(source, shown.get("problems", ())))
     namespace, name = wanted["namespace"], wanted["name"]
     listed = find_named(api, name, namespace)
@@ -191,11 +192,27 @@ def _step(api: Client, source: Source, document: dict[str, Any]) -> Step | list[
             " apply needs the role editor"
         )
     found = tuple(changes(_compared(answer.data["document"]), _compared(wanted)))
+    found = found or tuple(_lost_timer(answer.data, shown["fires"]))
     action = Action.CHANGED if found else Action.UNCHANGED
     if found and lacks:
         # An unchanged job is no problem, even if no live worker can run it.
         return lacks
     return Step(action, namespace, name, source, document, str(listed["id"]), answer.etag, found)
+
+
+def _lost_timer(job: Mapping[str, Any], fires: Sequence[Mapping[str, Any]]) -> Iterator[Change]:
+    """Yield the next instant of a job as a change if its timer was lost or moved outside noonmark.
+
+    The server then plans the job again, although its document is the same.
+    """
+    if job["state"] != "active" or not fires:
+        return
+    jitter = timedelta(seconds=(job["document"].get("schedule") or {}).get("jitter_seconds") or 0)
+    current = job["next_run_at"]
+    # The job may have fired since the preview was made, so that its next instant is the second one.
+    latest = datetime.fromisoformat(fires[-1]["at"]) + jitter
+    if current is None or datetime.fromisoformat(current) > latest:
+        yield Change("next instant", current, fires[0]["at"])
 
 
 def _compared(document: Mapping[str, Any]) -> dict[str, Any]:

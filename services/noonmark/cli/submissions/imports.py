@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from noonmark.cli.connections.periods import TIMES, read_time
 from noonmark.cli.terminal.bulk_requests import DryRun, progress
-from noonmark.cli.terminal.options import AsJson, read_since
+from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import Column, counted, field, printable, show_json, show_list
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read, cannot_write
 
 if TYPE_CHECKING:
     from noonmark.cli.submissions.crontab_jobs import ConvertedLine
@@ -73,7 +74,7 @@ def crontab(
     ] = 86_400.0,
     since: Annotated[
         str | None,
-        typer.Option("--from", help="Start of the comparison: a day (UTC) or an instant. (default: now)"),
+        typer.Option("--from", metavar="TIME", help=f"Start of the comparison: {TIMES}. (default: now)"),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the job documents to this YAML file.")
@@ -101,7 +102,7 @@ def crontab(
     named_zone = zone or local_zone()
     rules = Rules(named_zone, frozenset(user or ()), allow_shell, prefix, namespace, pool, timeout)
     lines: list[ConvertedLine] = []
-    for line in convert(read, rules, now=read_since(since, option="--from") or datetime.now(UTC)):
+    for line in convert(read, rules, now=read_time(since, zone, option="--from") or datetime.now(UTC)):
         lines.append(line)
         progress(len(lines), len(read.lines))
     jobs = {line.number: dict(line.document) for line in lines if line.document is not None}
@@ -146,7 +147,7 @@ def _read(file: str, *, system: bool | None) -> tuple[Crontab, bool]:
             with Path(file).open("rb") as source:
                 data = source.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise CliError(f"cannot read {label}: {error}", ExitCode.USAGE) from error
+        raise cannot_read(label, error) from error
     if len(data) > _MOST_BYTES:
         raise CliError(f"{label} has more than {_MOST_BYTES} bytes", ExitCode.USAGE)
     if system is None:
@@ -170,7 +171,7 @@ def _write(path: Path, documents: Sequence[dict[str, Any]]) -> None:
             file.write("# Converted by `noonmark import crontab`; apply it with `noonmark job apply -f`.\n")
             file.write(dump(documents))
     except OSError as error:
-        raise CliError(f"cannot write {path}: {error}", ExitCode.USAGE) from error
+        raise cannot_write(path, error) from error
 
 
 def _rows(lines: Sequence[ConvertedLine]) -> list[dict[str, Any]]:

@@ -74,7 +74,7 @@ _COLUMNS = (
     field("id", "EVENT", elastic=True),
     field("type", "REQUEST"),
     field("job", elastic=True),
-    field("position", "PUBLISHED AT"),
+    field("position", "TOPIC/PARTITION/OFFSET"),
 )
 
 
@@ -86,6 +86,7 @@ def read_documents(file: str) -> list[dict[str, Any]]:
     """
     from noonmark.cli.schedules.files import read_file  # noqa: PLC0415
     from noonmark.cli.schedules.problems import InputError  # noqa: PLC0415
+    from noonmark.cli.submissions.shown_jobs import documents_in  # noqa: PLC0415
 
     label = "standard input" if file == "-" else file
     try:
@@ -96,9 +97,12 @@ def read_documents(file: str) -> list[dict[str, Any]]:
     for number, item in enumerate(items, start=1):
         if isinstance(item, InputError):
             raise CliError(item.message, ExitCode.USAGE) from item
-        if not isinstance(item, dict):
-            raise CliError(f"{label}: document {number} is not an object", ExitCode.USAGE)
-        documents.append(item)
+        for found in documents_in(item):
+            if found.problem:
+                raise CliError(f"{label}: document {number} {found.problem}", ExitCode.USAGE)
+            if not isinstance(found.document, dict):
+                raise CliError(f"{label}: document {number} is not an object", ExitCode.USAGE)
+            documents.append(found.document)
     return documents
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -52,12 +52,6 @@ OneNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace. (default: that of the context or key, else `default`)"),
 ]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since", help="Only runs due since this time: 90s, 15m, 2h or 7d ago, a day (UTC) or an instant."
-    ),
-]
 Missed = Annotated[
     ResumeChoice,
     typer.Option(
@@ -75,32 +69,20 @@ MetricsHost = Annotated[
 LogLevel = Annotated[
     str | None, typer.Option("--log-level", help="Log level: debug, info, warning or error.")
 ]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label", metavar="KEY:VALUE", help="Only jobs with this label; repeatable: all must match."
+    ),
+]
+NamePattern = Annotated[
+    str | None,
+    typer.Option("--name", metavar="PATTERN", help="Only jobs with this name; * and ? are wildcards."),
+]
 Folder = Annotated[
     Path | None,
     typer.Option("--path", exists=True, file_okay=False, help="Folder to import modules from first."),
 ]
-
-
-def read_since(given: str | None, *, now: datetime | None = None, option: str = "--since") -> datetime | None:
-    """Parse `--since` or a similar option: a time span ago, a day (midnight UTC), or an instant.
-
-    Raises:
-        CliError: the value is none of these.
-    """
-    if given is None:
-        return None
-    from noonmark.core.instants import parse_instant  # noqa: PLC0415 - only where an option has a time
-
-    try:
-        if (seconds := as_seconds(given)) is not None:
-            return (now or datetime.now(UTC)) - timedelta(seconds=seconds)
-        return parse_instant(f"{given}T00:00:00Z" if _DAY.fullmatch(given) else given)
-    except (ValueError, OverflowError) as error:
-        raise CliError(
-            f"{option} {given!r} is not a time span such as 15m or 2h, a day such as 2026-06-01, or an"
-            " instant such as 2026-06-01T09:00:00Z",
-            ExitCode.USAGE,
-        ) from error
 
 
 def as_seconds(given: str) -> int | None:
@@ -122,6 +104,23 @@ def _no_time(given: str | None) -> str | None:
             ExitCode.USAGE,
         )
     return given
+
+
+def read_labels(given: Sequence[str] | None) -> dict[str, str]:
+    """Parse `--label` options: `key:value` or `key=value`, as in filters of the API.
+
+    Raises:
+        CliError: one is not a label, or a key has two values.
+    """
+    labels: dict[str, str] = {}
+    for one in given or ():
+        at = min((at for at in (one.find(":"), one.find("=")) if at > 0), default=0)
+        if not at:
+            raise CliError(f"--label {one!r} is not a label; use KEY:VALUE", ExitCode.USAGE)
+        key, value = one[:at], one[at + 1 :]
+        if labels.setdefault(key, value) != value:
+            raise CliError(f"--label: {key} cannot have two values", ExitCode.USAGE)
+    return labels
 
 
 def read_uuid(given: str | None, what: str) -> UUID | None:

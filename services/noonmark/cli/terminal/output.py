@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 Row = Mapping[str, Any]
 
 _ELASTIC_WIDTH = 16
+
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0001-\U000e007f]"
+)
+"""Characters that take no space, or change the direction of text: a name with them looks like another."""
 
 STATE_COLORS = {
     "succeeded": "green", "active": "green", "completed": "green", "alive": "green",
@@ -91,6 +97,15 @@ def show_list(
         print(plain_table([column.title for column in shown], cells))
 
 
+def show_empty(columns: Sequence[Column], message: str) -> None:
+    """Print that a listing is empty; on a pipe, the head line stays alone on stdout."""
+    if is_terminal():
+        print(message)
+        return
+    show_list([], columns)
+    print(message, file=sys.stderr)
+
+
 def show_fields(fields: Mapping[str, Any], *, title: str = "", precise: bool = False) -> None:
     """Print an object as names and values; `precise` shows instants with milliseconds."""
     if title and is_terminal():
@@ -115,12 +130,22 @@ def _full(value: object, *, precise: bool) -> str:
 def show_json(value: object) -> None:
     """Print one JSON document."""
     indent = 2 if is_terminal() else None
-    print(json.dumps(value, indent=indent, default=_encode, ensure_ascii=False))
+    print(_json_text(value, indent))
 
 
 def as_json_line(value: object) -> str:
     """Return a value as JSON on one line, for streams of documents."""
-    return json.dumps(value, default=_encode, ensure_ascii=False)
+    return _json_text(value, None)
+
+
+def _json_text(value: object, indent: int | None) -> str:
+    """Return JSON with invisible characters, which occur only inside strings, as escapes."""
+    return _INVISIBLE.sub(_escape, json.dumps(value, indent=indent, default=_encode, ensure_ascii=False))
+
+
+def _escape(found: re.Match[str]) -> str:
+    """Return the JSON escape of a character."""
+    return json.dumps(found[0])[1:-1]
 
 
 def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -149,8 +174,14 @@ def text(value: object) -> str:
 
 
 def printable(line: str) -> str:
-    """Return text on one line without control characters: job names and errors are untrusted."""
-    return "".join(char if char.isprintable() else " " for char in line)
+    """Return text on one line without control characters: job names and errors are untrusted.
+
+    Invisible characters, and those that change the direction of text, are shown as escapes of JSON.
+    """
+    if line.isprintable():
+        return line
+    shown = _INVISIBLE.sub(_escape, line)
+    return "".join(char if char.isprintable() else " " for char in shown)
 
 
 def instant(at: datetime) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import typer
 
+from noonmark.cli.terminal.synonyms import choices_of, unknown_value
+
 
 class ExitCode(IntEnum):
     """Exit codes. `noonmark --help` lists them."""
@@ -74,6 +76,40 @@ def first_line(reason: object) -> str:
     return line if len(line) <= 200 else line[:199] + "…"
 
 
+_REASONS: Final = {
+    errno.ENOENT: "it does not exist",
+    errno.EACCES: "you have no permission",
+    errno.EPERM: "you have no permission",
+    errno.EISDIR: "it is a folder",
+    errno.ENOTDIR: "part of the path is a file, not a folder",
+    errno.ELOOP: "its symbolic links form a loop",
+    errno.ENAMETOOLONG: "its name is too long",
+    errno.EROFS: "the file system is read-only",
+    errno.ENOSPC: "no space is left on the disk",
+    errno.EDQUOT: "your disk quota is used up",
+    errno.EMFILE: "too many files are open",
+}
+
+
+def cannot_read(what: object, error: OSError | UnicodeError) -> CliError:
+    """Return the error of a file that cannot be read, in plain words."""
+    return CliError(f"cannot read {what}: {file_reason(error)}", ExitCode.USAGE)
+
+
+def cannot_write(what: object, error: OSError) -> CliError:
+    """Return the error of a file that cannot be written, in plain words."""
+    return CliError(f"cannot write {what}: {file_reason(error)}", ExitCode.USAGE)
+
+
+def file_reason(error: OSError | UnicodeError) -> str:
+    """Return why a file cannot be read or written, without the number and text of the operating system."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 text (byte {error.start + 1})"
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8 text"
+    return _REASONS.get(error.errno or 0, "") or (error.strerror or type(error).__name__).lower()
+
+
 _EXPLANATIONS: Final = (
     ("noonmark.kafka.admin", "TopicError", ExitCode.UNREACHABLE),
     ("noonmark.store.migrations.migrate", "SchemaError", ExitCode.PROBLEM),
@@ -132,15 +168,18 @@ def field_text(one: Mapping[str, Any]) -> str:
 def wrong_option(error: typer.BadParameter) -> str:
     """Return a readable message for an invalid option value, with the range of a number."""
     message = error.message.removeprefix("Value error, ")
+    given, _, known = message.partition(" is not one of ")
+    if known:
+        return message + unknown_value(given.strip("'"), choices_of(error.param))
     if not message.startswith("Input should be"):
         return message
     found: list[dict[str, Any]] = getattr(error.__cause__ or error.__context__, "errors", list)()
-    given = f"{found[0]['input']} is not allowed: " if found else ""
+    shown = f"{found[0]['input']} is not allowed: " if found else ""
     limits = getattr(getattr(error.param, "type_descriptor", None), "parameter_info", None)
     low, high = getattr(limits, "min", None), getattr(limits, "max", None)
     reach = f"from {low}" if low is not None else ""
     reach += f" to {high}" if high is not None else ""
-    return f"{given}use a whole number{' ' if reach else ''}{reach.strip()}"
+    return f"{shown}use a whole number{' ' if reach else ''}{reach.strip()}"
 
 
 def _is(error: BaseException, module: str, name: str) -> bool:

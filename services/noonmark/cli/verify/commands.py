@@ -7,17 +7,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noonmark.cli.connections.context import database_errors, kafka_config, kafka_errors, operator_settings
-from noonmark.cli.terminal.options import AsJson, as_seconds, read_since
-from noonmark.cli.terminal.output import counted, instant, printable, show_json
+from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
+from noonmark.cli.terminal.options import AsJson, as_seconds
+from noonmark.cli.terminal.output import show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, first_line
 from noonmark.cli.verify import exposition
+from noonmark.cli.verify.text import show
 
 if TYPE_CHECKING:
     from noonmark.cli.verify.findings import Report
@@ -29,17 +30,9 @@ _TIMEOUT_SECONDS = 30.0
 
 def verify(
     *,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            help="Only runs due since this time: 2h or 7d ago, a day (UTC) or an instant."
-            " (default: 7d before the end)",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", help="Only runs due before this time. (default: now)")
-    ] = None,
+    since: Annotated[str | None, since_option("runs due", default="7d before the end")] = None,
+    until: Annotated[str | None, until_option("runs due", default="now")] = None,
+    zone: PeriodZone = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option("--namespace", help="Only this namespace; repeatable. (default: all)"),
@@ -115,25 +108,19 @@ def verify(
         raise CliError(f"--rate {rate:g} is not a share; use more than 0 and at most 1", ExitCode.USAGE)
     exposition.check_gateway(metrics_gateway)
     labels, every = exposition.read_labels(metrics_label or []), _seconds(period)
-    window = Window(*_window(since, until), tuple(namespace or ()), step, instants)
+    due = Period.read(since, until, zone)
+    window = Window(due.since, due.until, tuple(namespace or ()), step, instants)
     report = _check(window, rate, events=events)
     if as_json:
         show_json(document(report))
     else:
-        _show(report)
+        show(report)
     if metrics_file is not None:
         exposition.write_file(report, metrics_file, period_seconds=every)
     if metrics_gateway is not None:
         exposition.push(report, metrics_gateway, labels, period_seconds=every)
     if not report.clean:
         raise typer.Exit(ExitCode.PROBLEM)
-
-
-def _window(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
-    first, end = read_since(since), read_since(until, option="--until")
-    if first is not None and end is not None and first >= end:
-        raise CliError("--since is not before --until, so no run is between them", ExitCode.USAGE)
-    return first, end
 
 
 def _seconds(period: str | None) -> int | None:
@@ -264,31 +251,3 @@ def document(report: Report) -> dict[str, Any]:
         "events": asdict(report.events) if report.events is not None else None,
         "findings": [asdict(finding) for finding in report.findings],
     }
-
-
-def _show(report: Report) -> None:
-    for finding in report.findings:
-        print(printable(f"{finding.rule} {finding.sentence}. {finding.remedy}."), file=sys.stderr)
-    for rule, count in sorted(report.counts.items()):
-        shown = sum(finding.rule == rule for finding in report.findings)
-        if shown < count:
-            print(f"{rule}: {count - shown:,} more are not shown", file=sys.stderr)
-    if (events := report.events) is not None:
-        print(
-            f"{counted(events.compared, 'outcome')} compared with {counted(events.outcomes, 'event')}"
-            f" of {counted(events.records, 'record')}"
-        )
-        if events.not_compared:
-            print(
-                f"{counted(events.not_compared, 'outcome')} not compared: their events may have been removed,"
-                " or were written after the check began"
-            )
-        if events.unreadable:
-            print(
-                f"{counted(events.unreadable, 'record')} ignored: not an event of noonmark", file=sys.stderr
-            )
-    broken = sum(report.counts.values())
-    print(
-        f"{counted(report.runs, 'run')} due from {instant(report.since)} to {instant(report.until)} checked:"
-        f" {counted(broken, 'broken promise') if broken else 'all promises kept'}"
-    )

@@ -12,7 +12,7 @@ from noonmark.cli.verify.coverage import Coverage
 from noonmark.cli.verify.event_store import EventStore
 from noonmark.cli.verify.pacing import Pacer
 from noonmark.core.states import RunState
-from noonmark.core.transitions import TERMINAL
+from noonmark.core.transitions import TERMINAL, VERDICTS
 from noonmark.kafka.consumers.ranges import RangeReader
 from noonmark.kafka.topics import Topics
 from noonmark.store.verify.reader import LedgerReader, Span
@@ -114,14 +114,17 @@ class EventLog:
             sightings=[Sighting(one.run, one.state, one.fence) for one in final],
         )
 
+    def about_others(self, runs: Sequence[Run], span: Span) -> list[LifecycleRecord]:
+        """Return the verdicts that were announced of other runs of a step, which the ledger must have.
+
+        Verdicts before the comparison starts may be those of an installation that used the topic before.
+        """
+        found = self._store.about_others(span.day, span.after, span.last, [run.id for run in runs])
+        return [one for one in found if one.state in VERDICTS and self._is_compared(one)]
+
     def is_announced(self, run: Run) -> bool:
         """Whether the event of the run's outcome must have been read."""
-        since = self._outcomes_from.since(run.namespace)
-        return (
-            since is not None
-            and run.finished_at is not None
-            and since <= run.finished_at < self._complete_until
-        )
+        return self._is_compared(run)
 
     def is_whole(self, run: Run) -> bool:
         """Whether every event about the run must have been read."""
@@ -136,6 +139,14 @@ class EventLog:
             since is not None
             and run.finished_at is not None
             and since <= run.finished_at < self._complete_until
+        )
+
+    def _is_compared(self, one: Run | LifecycleRecord) -> bool:
+        since = self._outcomes_from.since(one.namespace)
+        return (
+            since is not None
+            and one.finished_at is not None
+            and since <= one.finished_at < self._complete_until
         )
 
     def _read_outbox(self, ledger: LedgerReader, pacer: Pacer) -> None:

@@ -86,6 +86,17 @@ class EventStore:
                 found.outcomes.append(_decode_outcome(body))
         return found
 
+    def about_others(
+        self, day: datetime, after: UUID, last: UUID, runs: Collection[str]
+    ) -> list[LifecycleRecord]:
+        """Return the outcomes of a day about other runs than these; ids as in `about`."""
+        known = {_key(run) for run in runs}
+        where = (_day(day), after.bytes, last.bytes, _DEATH)
+        found = self._db.execute(
+            "select run, body from events where day = ? and run > ? and run <= ? and state <> ?", where
+        )
+        return [_decode_outcome(body) for run, body in found if run not in known]
+
     def close(self) -> None:
         """Close the file."""
         self._db.close()

@@ -14,30 +14,59 @@ from noonmark.verify.case import Violation
 MOST: Final = 100
 """Findings of one rule that are shown; all are counted."""
 
-_CLOCK = "Check whether a clock of a database server was set back, and what changed the row outside noonmark"
-_OUTSIDE = "Find out what changed these rows outside noonmark"
-REMEDIES: Final[Mapping[str, str]] = {
-    "S1": "The unique index of the day's table is damaged or missing: check it with amcheck, find out which"
-    " run took effect, delete the other, then reindex",
-    "S3": "Check whether the effects of the run happened twice, and whether a server's clock was set back",
-    "S4": "The lifecycle topic has each outcome under its fence: find out which one took effect, and what"
-    " changed the other outside noonmark",
-    "S6": "The leading trigger queues the run again within minutes; if it does not, check that triggers are"
-    " live, and which topic lost records",
-    "S7": _CLOCK,
-    "S11": f"{_OUTSIDE}; `noonmark run show` shows the attempts",
-    "S12": f"{_OUTSIDE}, and who could read the row in the other namespace",
-    "S15": f"{_OUTSIDE}; `noonmark run show` shows the attempts that are left",
-    "S16": _CLOCK,
-    "S17": f"{_OUTSIDE}; the lifecycle topic has the outcome as it was recorded",
-    "S18": f"{_OUTSIDE}: two rows say different things about one run",
-    "S19": f"{_OUTSIDE}, and whether a worker of another installation uses this database",
-    "V1": "Run the instant with `noonmark backfill`, and find out what deleted its row or moved the timer of"
-    " its job outside noonmark",
-    "V2": "Run `noonmark db check`, which says what to do, and check that a trigger is live",
-    "V3": "Check that dispatchers are live and reach Kafka; their log names the topics that refuse events",
+_CLOCK: Final = "Check whether a clock of a database server was set back"
+_ANY: Final = ""
+REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
+    "S1": {
+        _ANY: "The unique index of the day's table is damaged or missing: check it with amcheck, find out"
+        " which run took effect, delete the other, then reindex"
+    },
+    "S3": {
+        _ANY: "Check whether the effects of the run happened twice, and whether a server's clock was set back"
+    },
+    "S4": {
+        _ANY: "The lifecycle topic has each outcome under its fence: find out which one took effect",
+        "run_gone": "Consumers know the outcome, and the ledger has lost the run: compare with a backup of"
+        " the database, and find out who deleted rows",
+    },
+    "S6": {
+        _ANY: "The leading trigger queues the run again within minutes; if it does not, check that triggers"
+        " are live, and which topic lost records",
+        "unannounced": "Consumers still believe that the run has not ended: tell them the outcome, and find"
+        " out which topic lost records",
+        "announced_otherwise": "Consumers believe the outcome that was announced: find out with the target's"
+        " log which one took effect, and correct the ledger or the consumers",
+        "death_unannounced": "Consumers of dead letters do not know of it: `noonmark dead list` shows the"
+        " run, so redrive or discard it, and find out which topic lost records",
+    },
+    "S7": {_ANY: _CLOCK},
+    "S11": {
+        _ANY: "A dead run without a letter is not offered for a redrive: trigger its job if it is needed"
+    },
+    "S12": {_ANY: "Find out who could read the row in the other namespace, and correct it in SQL"},
+    "S15": {
+        _ANY: "`noonmark run show` shows the attempts that are left: the retry budget may have been wrong"
+    },
+    "S16": {_ANY: _CLOCK},
+    "S17": {_ANY: "The lifecycle topic has the outcome as it was recorded: compare it with the row"},
+    "S18": {_ANY: "Two rows say different things about one run; the run itself says what was executed"},
+    "S19": {_ANY: "Check whether a worker of another installation uses this database"},
+    "V1": {
+        _ANY: "Run the instant with `noonmark backfill`, and find out what deleted its row or moved the timer"
+        " of its job"
+    },
+    "V2": {_ANY: "Run `noonmark db check`, which says what to do, and check that a trigger is live"},
+    "V3": {
+        _ANY: "Check that dispatchers are live and reach Kafka; their log names the topics that refuse events"
+    },
 }
-"""What to do, by rule. docs/verify.md has more."""
+"""What to do, by rule, and by kind where that differs."""
+
+
+def remedy_of(rule: str, kind: str) -> str:
+    """Return what to do, and where to read more."""
+    known = REMEDIES[rule]
+    return f"{known.get(kind, known[_ANY])}: see docs/verify.md#{rule.lower()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +78,7 @@ class Finding:
         kind: how it is broken, in one word.
         run_id: the run; None: it is not about a run.
         job_id: its job.
+        job_name: the name of the job; None: not known.
         namespace: of the run.
         sentence: what is wrong.
         remedy: what to do.
@@ -58,23 +88,35 @@ class Finding:
     kind: str
     run_id: str | None
     job_id: str | None
+    job_name: str | None
     namespace: str | None
     sentence: str
     remedy: str
 
     @classmethod
-    def of(cls, violation: Violation) -> Finding:
-        """Return the finding of a violation, whose first row of a run is the evidence."""
+    def of(cls, violation: Violation, names: Mapping[str, str]) -> Finding:
+        """Return the finding of a violation, whose first row of a run is the evidence.
+
+        Args:
+            violation: what is broken.
+            names: of jobs, by id.
+        """
         run = _run(violation.rows)
         job = next((row for row in violation.rows if "created_at" in row), {})
+        run_id = run.get("id") or run.get("run")
+        job_id = run.get("job") or job.get("id")
+        # A run that is gone cannot be shown.
+        kept = run_id is not None and violation.kind != "run_gone"
+        first = f"Keep the rows first: `noonmark run show {run_id} --json`. " if kept else ""
         return cls(
             violation.invariant,
             violation.kind,
-            run.get("id") or run.get("run"),
-            run.get("job") or job.get("id"),
+            run_id,
+            job_id,
+            names.get(job_id or "") or run.get("name"),
             run.get("namespace") or job.get("namespace"),
             violation.what,
-            REMEDIES[violation.invariant],
+            first + remedy_of(violation.invariant, violation.kind),
         )
 
 
@@ -104,11 +146,11 @@ class Report:
     counts: Counter[str] = field(default_factory=Counter)
     events: EventCounts | None = None
 
-    def add(self, violation: Violation) -> None:
-        """Count a violation; keep it if its rule has few so far."""
+    def add(self, violation: Violation, names: Mapping[str, str]) -> None:
+        """Count a violation; keep it if its rule has few so far. `names`: of jobs, by id."""
         self.counts[violation.invariant] += 1
         if self.counts[violation.invariant] <= MOST:
-            self.findings.append(Finding.of(violation))
+            self.findings.append(Finding.of(violation, names))
 
     @property
     def clean(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from noonmark.core.states import RunState
 from noonmark.store.documents.jobs import FIRST_ONE_OFF
 from noonmark.store.verify.reader import LedgerReader, Span
 from noonmark.verify import History
-from noonmark.verify.history import Attempt, DeadLetter, Job, Pause, Run, Version, Worker
+from noonmark.verify.history import Attempt, DeadLetter, Job, LifecycleRecord, Pause, Run, Version, Worker
 
 
 def read_slice(reader: LedgerReader, runs: list[Run], now: datetime) -> History:
@@ -75,6 +75,16 @@ def read_unsent(
     return History(
         judged_at=now, jobs=[Job(*row[:-1]) for row in reader.jobs([run.job for run in found])], runs=found
     )
+
+
+def read_gone(
+    reader: LedgerReader, outcomes: Sequence[LifecycleRecord], span: Span, now: datetime
+) -> History:
+    """Read which of the announced outcomes are about runs that the ledger does not have."""
+    gone = reader.missing_runs(span, sorted({one.run for one in outcomes})) if outcomes else set()
+    found = [one for one in outcomes if one.run in gone]
+    jobs = reader.jobs(sorted({one.job for one in found if one.job is not None})) if found else []
+    return History(judged_at=now, jobs=[Job(*row[:-1]) for row in jobs], lifecycle=found)
 
 
 def read_queues(reader: LedgerReader, now: datetime, settled: datetime) -> History:

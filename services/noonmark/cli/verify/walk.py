@@ -13,7 +13,14 @@ from noonmark.cli.verify.event_store import EventStore
 from noonmark.cli.verify.findings import Report
 from noonmark.cli.verify.instants import JOBS_OF_A_STEP, read_instants
 from noonmark.cli.verify.pacing import Pacer
-from noonmark.cli.verify.slices import read_queues, read_repeated, read_slice, read_stuck, read_unsent
+from noonmark.cli.verify.slices import (
+    read_gone,
+    read_queues,
+    read_repeated,
+    read_slice,
+    read_stuck,
+    read_unsent,
+)
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.kafka.consumers.ranges import RangeReader
 from noonmark.kafka.topics import Topics
@@ -139,10 +146,12 @@ class LedgerCheck:
                 last = self._reader.step_end(day, after, self._window.step) or LAST_ID
                 span = Span(day, since, until, after, last)
                 runs, histories = self._read(span, now)
+                gone = self._read_gone(span, [*runs, *histories[0][0].runs], now)
             for history, rules in histories:
                 _judge(report, history, rules)
             if self._log is not None:
                 _judge_events(report, self._log, histories[0][0], runs, span)
+                _judge(report, gone, EVENT_RULES, partway=False)
             report.runs += len(histories[0][0].runs)
             after = last
             self._progress(f"{day:%Y-%m-%d}: {counted(report.runs, 'run')} checked")
@@ -202,6 +211,14 @@ class LedgerCheck:
             (read_stuck(reader, unfinished, span, now, settled), ("V2",)),
         ]
 
+    def _read_gone(self, span: Span, runs: list[Run], now: datetime) -> History:
+        """Read what events announced about runs of a step that do not exist."""
+        announced = self._log.about_others(runs, span) if self._log is not None else []
+        asked = self._window.namespaces
+        return read_gone(
+            self._reader, [one for one in announced if not asked or one.namespace in asked], span, now
+        )
+
     def _passed(self) -> dict[tuple[str, int], datetime]:
         """Return up to when the group of a pool and lane has passed every message."""
         return {
@@ -212,8 +229,9 @@ class LedgerCheck:
 
 
 def _judge(report: Report, history: History, rules: Sequence[str], *, partway: bool = True) -> None:
+    names = {job.id: job.name for job in history.jobs}
     for violation in judge_rows(history, rules, bound=SETTLED_AFTER, partway=partway):
-        report.add(violation)
+        report.add(violation, names)
 
 
 def _judge_events(report: Report, log: EventLog, ended: History, unfinished: list[Run], span: Span) -> None:

@@ -117,7 +117,7 @@ class Engine:
             try:
                 with connect(self._service.settings.dsn, application="worker", autocommit=True) as connection:
                     drained = self._work(connection, stop, backoff)
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
                     raise
                 self._log.warning("database_unavailable", error=str(error).strip())

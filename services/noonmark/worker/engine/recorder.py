@@ -12,6 +12,7 @@ import psycopg
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.traces import record_spans
 from noonmark.core.faults import hit
+from noonmark.kafka.topics import Topics
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
 from noonmark.service.runner import Service
@@ -139,8 +140,10 @@ class RecorderLoop:
                     recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
                     hit("worker.before_outcome")
                 hit("worker.after_outcome")
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
+                    if not isinstance(error, psycopg.Error):
+                        raise  # not about these outcomes
                     if (middle := len(outcomes) // 2) > 0:
                         # One of them is at fault: the others keep their results, logs and checkpoints.
                         for some in (outcomes[:middle], outcomes[middle:]):
@@ -150,9 +153,7 @@ class RecorderLoop:
                     continue
                 unsure = True
                 self._log.warning("outcomes_not_recorded_yet", count=len(outcomes), error=str(error).strip())
-                if connection is not None and (must_reconnect(error) or connection.broken):
-                    connection.close()
-                    connection = None
+                connection = _still_usable(connection, error)
                 if self._identity() != identity or self.closed.is_set():
                     return connection
                 time.sleep(backoff.next_seconds())
@@ -246,24 +247,40 @@ class SettledRuns:
         self._slots = slots
         self._in_flight = in_flight
         self._wake = wake
+        self._topics = Topics(service.settings.topic_prefix)
 
     def __call__(self, outcomes: Sequence[Outcome]) -> None:
         """Settle outcomes that are in Postgres; called by the recorder, from any thread."""
         now = time.monotonic()
         ended: list[RunningAttempt] = []
         durations: dict[tuple[str, str], list[float]] = {}
+        traced: dict[tuple[str, str], list[tuple[float, str]]] = {}
         for outcome in outcomes:
             attempt = self._in_flight.remove(outcome.key)
             if attempt is None:
                 continue
             ended.append(attempt)
             if attempt.began_at:
-                labels = (attempt.run.kind or "", outcome.attempt_outcome.value)
+                labels = (attempt.run.kind or UNKNOWN_KIND, outcome.attempt_outcome.value)
                 durations.setdefault(labels, []).append(now - attempt.began_at)
+                if attempt.trace is not None:
+                    found = (now - attempt.began_at, attempt.trace.context.trace_id)
+                    traced.setdefault(labels, []).append(found)
             if attempt.trace is not None and self._service.traces is not None:
-                record_spans(self._service.traces.tracer, attempt, outcome)
+                group = self._topics.group_worker(attempt.pool, attempt.lane)
+                record_spans(self._service.traces.tracer, attempt, outcome, group=group)
         settle_records(self._readers, ended)
         self._slots.completed(len(outcomes))
-        for (kind, result), seconds in durations.items():
-            ATTEMPT_DURATION.labels(kind, result).observe_many(seconds)
+        for labels, seconds in durations.items():
+            ATTEMPT_DURATION.labels(*labels).observe_many(seconds, traced.get(labels, ()))
         self._wake()
+
+
+def _still_usable(
+    connection: psycopg.Connection | None, error: psycopg.Error | OSError
+) -> psycopg.Connection | None:
+    """Return a connection after a fault; None, and close it, if it is unusable."""
+    if connection is not None and (must_reconnect(error) or connection.broken):
+        connection.close()
+        return None
+    return connection

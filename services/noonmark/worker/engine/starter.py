@@ -274,17 +274,20 @@ def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[floa
         objectives: seconds by lane within which a run must start.
     """
     delays: dict[Lane, list[float]] = {}
+    traced: dict[Lane, list[tuple[float, str]]] = {}
     owed: dict[Lane, list[float]] = {}
     for attempt in attempts:
         run = attempt.run
         if run.attempt == 1 and run.losses == 0:
             delay = (run.started_at - run.scheduled_for).total_seconds()
             delays.setdefault(attempt.lane, []).append(delay)
+            if attempt.trace is not None:
+                traced.setdefault(attempt.lane, []).append((delay, attempt.trace.context.trace_id))
             # The instants of a backfill lie in the past from the beginning: no objective applies to them.
             if run.origin != Origin.BACKFILL:
                 owed.setdefault(attempt.lane, []).append(delay)
     for lane, seconds in delays.items():
-        START_DELAY.labels(lane.label).observe_many(seconds)
+        START_DELAY.labels(lane.label).observe_many(seconds, traced.get(lane, ()))
     for lane, seconds in owed.items():
         START_SLO.labels(lane.label).inc(len(seconds))
         START_SLO_GOOD.labels(lane.label).inc(sum(delay <= objectives[lane] for delay in seconds))

@@ -16,7 +16,7 @@ from noonmark.core.states import DeliverySemantics
 from noonmark.handlers import Handler, Registry
 from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.logs import get_logger
-from noonmark.telemetry.routed_output import print_for
+from noonmark.telemetry.routed_output import print_for, restore_routes
 from noonmark.worker.handlers.coroutines import LoopExecutor
 from noonmark.worker.handlers.event_loops import EventLoops
 from noonmark.worker.handlers.threads import ThreadExecutor
@@ -305,6 +305,7 @@ class Executors:
             self._withhold(attempt)
             return None
         finally:
+            restore_routes()
             if attempt.extras is not None:
                 finish_lines(attempt)
             self._watched.leave(slot)
@@ -344,6 +345,7 @@ class Executors:
             # A TimeoutError here is the handler's own: the attempt's limit cancels instead.
             outcome = raised(attempt, error)
         finally:
+            restore_routes()
             if attempt.extras is not None:
                 finish_lines(attempt)
             self._watched.leave(slot)

@@ -15,6 +15,7 @@ from typing import Any
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.runs.finish import Outcome
+from noonmark.telemetry.logs import get_logger
 
 _SHORT_SECONDS = 0.001
 """Handlers that take less on average run one after the other on a single thread."""
@@ -22,6 +23,8 @@ _SHORT_SECONDS = 0.001
 _FLUSH_SECONDS = 0.002
 _FLUSH_COUNT = 200
 _IDLE_SECONDS = 30.0
+
+_log = get_logger()
 
 
 class ThreadExecutor:
@@ -47,6 +50,7 @@ class ThreadExecutor:
         self._wake = threading.Condition()
         self._idle = 0
         self._threads = 0
+        self._short_of_threads = False
         self._closed = False
         self._process = os.getpid()
         self._stuck: set[Any] = set()
@@ -122,8 +126,22 @@ class ThreadExecutor:
             self._wake.notify(min(wanted, self._idle))
             fresh = min(wanted - self._idle, self.limit - self._threads)
             for _ in range(fresh):
+                try:
+                    # It cannot end before it is counted: for that it needs the lock that we hold.
+                    threading.Thread(target=self._work, name="handler", daemon=True).start()
+                except RuntimeError as error:
+                    self._not_started(error)
+                    return
                 self._threads += 1
-                threading.Thread(target=self._work, name="handler", daemon=True).start()
+                self._short_of_threads = False
+
+    def _not_started(self, error: RuntimeError) -> None:
+        """Log once that the system has no thread for us; `tend` tries again while runs wait."""
+        if not self._short_of_threads:
+            self._short_of_threads = True
+            _log.warning(
+                "thread_not_started", error=str(error), threads=self._threads, waiting=len(self._queue)
+            )
 
     def _work(self) -> None:
         """Run handlers until the queue is empty; whatever happens, finished outcomes are reported."""

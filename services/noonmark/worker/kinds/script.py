@@ -73,7 +73,10 @@ class ScriptKind:
             stdin = _text(self._secrets.fill(attempt, payload.get("stdin")))
         except SecretError as error:
             return failed(attempt, str(error), failure=Failure(retryable=error.retryable))
-        folder = tempfile.mkdtemp(prefix="noonmark-")
+        try:
+            folder = tempfile.mkdtemp(prefix="noonmark-")
+        except OSError as error:
+            return _not_started(attempt, error)
         try:
             request = SpawnRequest(
                 path,
@@ -96,15 +99,16 @@ class ScriptKind:
 
     async def _execute(self, attempt: RunningAttempt, request: SpawnRequest, stdin: bytes) -> Outcome:
         # A file without a name: the script reads at its own pace, and no task has to write to a pipe.
-        given = os.memfd_create("stdin")
         try:
-            with os.fdopen(os.dup(given), "wb") as writer:
-                writer.write(stdin)
-            os.lseek(given, 0, os.SEEK_SET)
+            file = os.fdopen(os.memfd_create("stdin"), "wb")
+        except OSError as error:
+            return _not_started(attempt, error)
+        with file:
+            file.write(stdin)
+            file.flush()
+            file.seek(0)
             attempt.ensure_may_begin()
-            child = self._launcher.spawn(request, given, attempt=attempt)
-        finally:
-            os.close(given)
+            child = self._launcher.spawn(request, file.fileno(), attempt=attempt)
         try:
             ending = await asyncio.shield(child.ended)
         except asyncio.CancelledError:
@@ -131,6 +135,10 @@ class ScriptKind:
         if "*" in self._allowed or any(real.is_relative_to(place) for place in self._allowed):
             return path, ""
         return None, f"NOONMARK_SCRIPTS of this worker does not allow {str(real)!r}"
+
+
+def _not_started(attempt: RunningAttempt, error: OSError) -> Outcome:
+    return failed(attempt, f"the script could not be started: {error.strerror or error}")
 
 
 def _outcome(attempt: RunningAttempt, ending: Ending, last_line: str) -> Outcome:

@@ -8,8 +8,8 @@ that has been stopped since the last one: a worker that is paused for longer tha
 that only gets little CPU, and so is found stopped nearly always, keeps it (`worker_time.py`).
 
 It also ends a worker that cannot end itself, because a handler keeps the interpreter's lock: once an attempt
-is past its timeout and grace, which is then recorded as timed out, or once a stop takes longer than it may,
-measured by the time that the worker could use.
+is past its timeout and grace, which is then recorded as timed out, once any thread has kept the lock for
+about half a minute, or once a stop takes longer than it may, measured by the time that the worker could use.
 """
 
 from __future__ import annotations
@@ -173,6 +173,8 @@ class Heartbeat:
             self._stopping_seconds += passed
         if stuck := self._stuck.find(now):
             self._end_worker(connection, [attempt.run_id for attempt in stuck], "a handler keeps the GIL")
+        elif self._stuck.is_seized():
+            self._end_worker(connection, [], "a thread keeps the GIL")
         elif self._stopping_seconds > self._config.stop_seconds:
             self._end_worker(connection, [], "it did not stop in time")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -103,7 +104,7 @@ class Lease:
         """Start the heartbeat process; it gets ready while the other parts of the worker are created.
 
         Raises:
-            OSError: the system cannot start a process now.
+            OSError: the system cannot start a process or thread now.
         """
         helper = subprocess.Popen(
             [sys.executable, "-m", "noonmark.worker.leases.heartbeat"],
@@ -116,7 +117,12 @@ class Lease:
             self._helper = helper
             # The database URL can contain a password: it goes through a pipe, never into argv.
             self._send(asdict(self._config))
-        threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
+        try:
+            threading.Thread(target=self._listen, args=(helper,), name="lease", daemon=True).start()
+        except RuntimeError as error:
+            helper.kill()
+            helper.communicate()
+            raise OSError(errno.EAGAIN, str(error)) from error
 
     def take(self, connection: psycopg.Connection, catalogue: str) -> bool:
         """Register as a new worker; False if the heartbeat process is not ready yet.
@@ -241,7 +247,15 @@ class Lease:
             assert helper.stdin is not None
             with contextlib.suppress(OSError):
                 helper.stdin.close()
-            threading.Thread(target=self._restart, args=(was_ready,), name="lease", daemon=True).start()
+            restarting = threading.Thread(target=self._restart, args=(was_ready,), name="lease", daemon=True)
+            while not self._closing:
+                try:
+                    restarting.start()
+                except RuntimeError as error:
+                    self._log.warning("heartbeat_not_started", error=str(error))
+                    time.sleep(_RESTART_SECONDS)
+                else:
+                    break
             self._renew_meanwhile()
 
     def _take_report(self, report: dict[str, Any]) -> None:

@@ -6,11 +6,15 @@ starved, stopped or swapped out, which must never be ended for it. The differenc
 and the kernel counts that: a thread that wants the lock wakes up every 5 ms and asks for it (CPython's switch
 interval), and a thread that runs Python gives it away at the next bytecode. So a pulse that has asked
 hundreds of times in vain, each time on a CPU, proves that the lock is held; without a CPU it proves nothing.
+
+Which thread holds it can only be told of one that sleeps or computes all the time. A handler can also leave
+the lock to a thread of its own, or keep it in C code that wakes now and then. If the pulse asks in vain for
+long, the worker is ended whoever it is: nothing in it moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,6 +23,9 @@ from noonmark.worker.leases.shared_attempts import SharedAttempt, SharedAttempts
 
 TRIES: Final = 400
 """Failed requests for the lock that count as proof: two seconds, or longer on a machine that is busy."""
+
+SEIZED_TRIES: Final = 15 * TRIES
+"""Failed requests for the lock after which it does not matter who holds it: half a minute at least."""
 
 _CPU_SECONDS: Final = 2.0
 """Nothing that runs Python uses this much CPU without giving the lock away, however slow the machine is."""
@@ -61,6 +68,14 @@ def read_thread(process: int, thread: int) -> ThreadSample | None:
     return ThreadSample(fields[0], int(rest.split()[0]), int(cpu) / 1e9, int(wait) / 1e9, int(fields[9]))
 
 
+def list_threads(process: int) -> list[int]:
+    """Return the ids of the threads of a process; empty if it is gone."""
+    try:
+        return [int(task.name) for task in Path(f"/proc/{process}/task").iterdir()]
+    except OSError:
+        return []
+
+
 class StuckWorker:
     """Watches the pulse of one worker."""
 
@@ -69,6 +84,7 @@ class StuckWorker:
         process: int,
         attempts: SharedAttempts,
         read: Callable[[int, int], ThreadSample | None] = read_thread,
+        threads: Callable[[int], Sequence[int]] = list_threads,
     ) -> None:
         """Create it.
 
@@ -76,11 +92,15 @@ class StuckWorker:
             process: id of the worker.
             attempts: what it runs.
             read: returns the counts of a thread of a process.
+            threads: returns the threads of a process.
         """
         self._process = process
         self._attempts = attempts
         self._read = read
+        self._threads = threads
         self._count = -1
+        self._asked_at: int | None = None
+        self._faults = 0
         self._first: dict[SharedAttempt, tuple[int, ThreadSample]] = {}
 
     def find(self, now: float) -> list[SharedAttempt]:
@@ -95,6 +115,7 @@ class StuckWorker:
         count, thread = self._attempts.pulse()
         if count != self._count:
             self._count = count
+            self._asked_at = None
             self._first.clear()
             return []
         pulse = self._read(self._process, thread)
@@ -110,6 +131,22 @@ class StuckWorker:
             if tries >= TRIES and _keeps_lock(first, sample, tries):
                 keeping.append(attempt)
         return keeping
+
+    def is_seized(self) -> bool:
+        """Return whether some thread has kept the lock for so long that the worker cannot go on.
+
+        Call it after `find`, as often. A machine that takes the memory of the worker away is no proof.
+        """
+        count, thread = self._attempts.pulse()
+        pulse = self._read(self._process, thread)
+        if count != self._count or pulse is None or not count:
+            return False
+        samples = [self._read(self._process, one) for one in self._threads(self._process)]
+        faults = sum(sample.major_faults for sample in samples if sample is not None)
+        waits_for_disk = any(sample is not None and sample.state == "D" for sample in samples)
+        if self._asked_at is None or waits_for_disk or faults != self._faults:
+            self._asked_at, self._faults = pulse.switches, faults
+        return pulse.switches - self._asked_at >= SEIZED_TRIES
 
 
 def _keeps_lock(first: ThreadSample, last: ThreadSample, tries: int) -> bool:

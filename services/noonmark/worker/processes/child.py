@@ -32,13 +32,13 @@ from noonmark.handlers import Context, Registry, ResultError, encode_result, loa
 from noonmark.handlers.effects import Fenced, Saved
 from noonmark.handlers.exceptions import to_wire
 from noonmark.worker.processes.frames import encode, receive_blocking
+from noonmark.worker.processes.process_state import ProcessState
 
 _SOCKET: Final = 3
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _NAME_CHARS: Final = 1000
 """Characters of a secret's name that are sent; the worker refuses far shorter names."""
 
-_SIGNALS: Final = [getattr(signal, f"SIG{name}") for name in ("TERM", "INT", "HUP", "ALRM", "CHLD", "PIPE")]
 _OVER: Final = "the attempt is over: a thread that its handler left running cannot do this any more"
 _ERRORS: Final[dict[str, type[Exception]]] = {"fenced": Fenced, "emit": EmitRefusedError}
 
@@ -171,41 +171,6 @@ class ChildEffects:
         return self._worker.request_and_wait(message, self._run)
 
 
-class ProcessState:
-    """What the runs of a process share apart from its memory; restored after each run, for the next job."""
-
-    _SIGNALS: Final = (
-        signal.SIGTERM,
-        signal.SIGINT,
-        signal.SIGHUP,
-        signal.SIGALRM,
-        signal.SIGCHLD,
-        signal.SIGPIPE,
-    )
-
-    def __init__(self) -> None:
-        self._folder = Path.cwd()
-        self._environment = dict(os.environ)
-        self._handlers = {number: signal.getsignal(number) for number in self._SIGNALS}
-        self._streams = (sys.stdin, sys.stdout, sys.stderr)
-
-    def restore(self) -> bool:
-        """Restore everything; False if that is impossible."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, before in self._handlers.items():
-            if signal.getsignal(number) is not before:
-                signal.signal(number, before)
-        if os.environ != self._environment:
-            os.environ.clear()
-            os.environ.update(self._environment)
-        try:
-            os.chdir(self._folder)
-        except OSError:
-            return False
-        streams = (sys.stdin, sys.stdout, sys.stderr)
-        return streams == self._streams and not any(stream.closed for stream in streams)
-
-
 def main() -> int:
     """Import the handlers, then run what the worker requests."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -222,18 +187,18 @@ def main() -> int:
         worker.send({"type": "broken", "error": describe(error)})
         return 1
     worker.send({"type": "ready"})
-    state, threads = ProcessState(), threading.active_count()
+    state = ProcessState()
     while True:
         run_request = worker.next_request()
         answer = _run(registry, run_request, ChildEffects(worker))
-        left_threads = threading.active_count() > threads  # before they can notice that the run is over
+        left_threads = state.has_more_threads()  # before they can notice that the run is over
         worker.forget()
-        if not state.restore():
+        if not state.restore() or left_threads:
             answer["spent"] = True
-        for stream in (sys.stdout, sys.stderr):
+        for stream in state.streams[1:]:
             with contextlib.suppress(Exception):
                 stream.flush()
-        worker.send({"type": "done", "left": _left_behind(), "threads": left_threads, **answer})
+        worker.send({"type": "done", "left": _left_behind(), **answer})
         if "spent" in answer:
             return 0
 

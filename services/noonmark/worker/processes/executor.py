@@ -105,6 +105,8 @@ class Processes:
         """
         self._launcher = launcher
         self._load = {"type": "load", "modules": list(modules), "path": str(path) if path else None}
+        # A handler on a thread can change the folder of the worker, or remove it.
+        self._folder = str(Path.cwd())
         self._turns = {False: asyncio.Semaphore(limit), True: asyncio.Semaphore(suspects)}
         # Dozens of suspects can arrive at once. If all their children started together, they would take the
         # CPU from the worker.
@@ -215,7 +217,10 @@ class Processes:
                 warm.close()
 
     async def _start_ready(self) -> _WarmChild | str:
-        warm = await self._start()
+        try:
+            warm = await self._start()
+        except OSError as error:
+            return f"the handler's process could not be started: {error.strerror or error}"
         try:
             reply = await _within(_START_SECONDS, warm.exchange(self._load, _nothing))
         except BaseException as error:
@@ -238,23 +243,35 @@ class Processes:
         return warm
 
     async def _start(self) -> _WarmChild:
+        """Start a child.
+
+        Raises:
+            OSError: the worker lacks something that it needs for that, such as descriptors.
+        """
         ours, theirs = socket.socketpair()
-        stdin = os.open(os.devnull, os.O_RDONLY)
         try:
-            child = self._launcher.spawn(
-                SpawnRequest(
-                    sys.executable,
-                    [sys.executable, "-u", "-m", "noonmark.worker.processes.child"],
-                    dict(os.environ),
-                    str(Path.cwd()),
-                ),
-                stdin,
-                [theirs.fileno()],
-            )
-        finally:
-            theirs.close()
-            os.close(stdin)
-        reader, writer = await asyncio.open_connection(sock=ours)
+            with theirs, Path(os.devnull).open("rb") as stdin:  # noqa: ASYNC230 - nothing is read
+                child = self._launcher.spawn(
+                    SpawnRequest(
+                        sys.executable,
+                        [sys.executable, "-u", "-m", "noonmark.worker.processes.child"],
+                        dict(os.environ),
+                        self._folder,
+                    ),
+                    stdin.fileno(),
+                    [theirs.fileno()],
+                )
+        except BaseException:
+            ours.close()
+            raise
+        try:
+            reader, writer = await asyncio.open_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            child.kill()
+            await run_to_completion(child.ended)
+            child.close()
+            raise
         return _WarmChild(child, reader, writer)
 
     async def _run(
@@ -268,8 +285,7 @@ class Processes:
         )
         spent = (
             isinstance(reply, Ending)
-            # A thread that a suspect left behind could kill the child during the next run, which is innocent.
-            or (suspect and (reply.get("threads") or not self._is_wanted(attempt.run.handler)))
+            or (suspect and not self._is_wanted(attempt.run.handler))
             or bool(reply.get("left") or reply.get("spent"))
             or warm.runs >= _RUNS_PER_CHILD
         )

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -79,6 +80,20 @@ class SpawnRequest:
     cwd: str
     limits: Mapping[str, int] = field(default_factory=dict)
     confined: bool = False
+
+    def encode(self) -> bytes:
+        """Return it as JSON for the supervisor."""
+        # Not orjson: variables and paths can be bytes that are not text.
+        return json.dumps(
+            {
+                "path": self.path,
+                "argv": list(self.argv),
+                "env": dict(self.env),
+                "cwd": self.cwd,
+                "limits": dict(self.limits),
+                "confined": self.confined,
+            }
+        ).encode()
 
 
 class Child:
@@ -228,38 +243,20 @@ class ChildLauncher:
         """
         loop = asyncio.get_running_loop()
         self._number += 1
-        child = self._children[self._number] = Child(self._number, self, loop, attempt)
-        out, to_out = os.pipe()
-        err, to_err = os.pipe()
-        child.read(out, "stdout")
-        child.read(err, "stderr")
-        # A file without a name: a request can be larger than a message.
-        file = os.memfd_create("request")
+        number = self._number
+        child = self._children[number] = Child(number, self, loop, attempt)
         try:
-            with os.fdopen(os.dup(file), "wb") as writer:
-                writer.write(
-                    # Not orjson: variables and paths can be bytes that are not text.
-                    json.dumps(
-                        {
-                            "path": request.path,
-                            "argv": list(request.argv),
-                            "env": dict(request.env),
-                            "cwd": request.cwd,
-                            "limits": dict(request.limits),
-                            "confined": request.confined,
-                        }
-                    ).encode()
-                )
-            os.lseek(file, 0, os.SEEK_SET)
-            self._begin(loop)
-            self.send({"do": "spawn", "id": self._number}, [file, stdin, to_out, to_err, *extra])
-        except BaseException:
-            del self._children[self._number]
+            with ExitStack() as descriptors:
+                passed_on = _open_descriptors(child, request, descriptors)
+                self._begin(loop)
+                self.send({"do": "spawn", "id": number}, [passed_on[0], stdin, *passed_on[1:], *extra])
+        except BaseException as error:
+            self._children.pop(number, None)
             child.close()
-            raise
-        finally:
-            for descriptor in (file, to_out, to_err):
-                os.close(descriptor)
+            if not isinstance(error, OSError):
+                raise
+            why = f"could not be started: {error.strerror or error}"
+            child.end(Ending(None, why, started=False))
         return child
 
     def send(self, request: Mapping[str, object], descriptors: Sequence[int] = ()) -> None:
@@ -285,17 +282,21 @@ class ChildLauncher:
         if self._socket is not None:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - our own file; nothing of a job is in its arguments
-                [
-                    *(sys.executable, "-I", "-S", str(Path(supervisor.__file__))),
-                    *(str(theirs.fileno()), str(os.getpid())),
-                ],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env={},
-                start_new_session=True,
-            )
+        try:
+            with theirs:
+                self._process = subprocess.Popen(  # noqa: S603 - our own file; nothing of a job is in its arguments
+                    [
+                        *(sys.executable, "-I", "-S", str(Path(supervisor.__file__))),
+                        *(str(theirs.fileno()), str(os.getpid())),
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    env={},
+                    start_new_session=True,
+                )
+        except BaseException:
+            ours.close()
+            raise
         self._socket = ours
         loop.add_reader(ours.fileno(), self._answered, ours)
 
@@ -354,6 +355,27 @@ async def run_to_completion(awaitable: Awaitable[T]) -> T:
     if cancelled:
         raise asyncio.CancelledError
     return future.result()
+
+
+def _open_descriptors(child: Child, request: SpawnRequest, opened: ExitStack) -> list[int]:
+    """Return the request as a file, and the child's output and error; `opened` closes them.
+
+    Raises:
+        OSError: there are no descriptors or no memory left.
+    """
+    # A file without a name: a request can be larger than a message.
+    file = os.memfd_create("request")
+    opened.callback(os.close, file)
+    with os.fdopen(os.dup(file), "wb") as writer:
+        writer.write(request.encode())
+    os.lseek(file, 0, os.SEEK_SET)
+    passed_on = [file]
+    for name in ("stdout", "stderr"):
+        ours, theirs = os.pipe()
+        opened.callback(os.close, theirs)
+        child.read(ours, name)
+        passed_on.append(theirs)
+    return passed_on
 
 
 def _signal_name(number: int) -> str:

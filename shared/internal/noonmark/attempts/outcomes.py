@@ -8,7 +8,7 @@ from typing import Final
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError
 from noonmark.core.failures import NO_FACTS, Failure, exception_names
-from noonmark.core.next_state import NextState, after_failure
+from noonmark.core.next_state import REJECTED, NextState, after_failure
 from noonmark.core.retry import Dead, snooze, within_age
 from noonmark.core.states import BY_HANDLER, AttemptOutcome, RunState
 from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snooze
@@ -106,7 +106,12 @@ def ordered(attempt: RunningAttempt, signal: RunSignal) -> Outcome:
 
 
 def rejected(attempt: RunningAttempt, error: str) -> Outcome:
-    """This worker cannot execute the run. Another of its pool may, in a roll-out of new handlers."""
+    """This worker cannot execute the run. Another of its pool may, in a roll-out of new handlers.
+
+    If the job is so damaged that no retry policy can be looked up in it, no worker can, and the run is dead.
+    """
+    if not attempt.has_policy:
+        return _next(attempt, NextState(RunState.DEAD, REJECTED), AttemptOutcome.REJECTED, error)
     return failed(attempt, error, outcome=AttemptOutcome.REJECTED)
 
 

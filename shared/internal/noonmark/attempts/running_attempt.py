@@ -123,6 +123,8 @@ class RunningAttempt:
     """Its timeout; None if no event loop executes it."""
     unreadable: str = ""
     """Why this worker cannot read the job of the run, which is then rejected; empty if it can."""
+    has_policy: bool = True
+    """Whether the job is an object, in which a retry policy can be looked up. Without one, no retry."""
 
     @classmethod
     def of(cls, run: StartedRun, delivery: Delivery, pool: str) -> RunningAttempt:
@@ -135,10 +137,13 @@ class RunningAttempt:
             (run.id, fence), run, fence, delivery.record, delivery.lane, pool, None, _TIMEOUT_SECONDS, {}
         )
         if run.work:
+            work: object = None
             try:
-                attempt._read(orjson.loads(run.work))
+                work = orjson.loads(run.work)
+                attempt._read(work)
             except (ValueError, TypeError, AttributeError) as error:
                 attempt.unreadable = f"this worker cannot read the job of this run: {error}"
+                attempt.has_policy = isinstance(work, dict)
         return attempt
 
     @property
@@ -155,7 +160,7 @@ class RunningAttempt:
         if self.may_begin is not None and not self.may_begin(self):
             raise NotBegunError
 
-    def _read(self, work: dict[str, Any]) -> None:
+    def _read(self, work: Any) -> None:
         self.payload = work.get("payload")
         self.timeout_seconds = float(work.get("timeout_seconds") or _TIMEOUT_SECONDS)
         self.retry = work.get("retry") or {}

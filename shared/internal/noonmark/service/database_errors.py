@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import Enum
 from typing import Final
 
@@ -34,6 +35,9 @@ _TRANSIENT: Final = frozenset(
         "57P05",  # idle_session_timeout
     }
 )
+_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""The process or its host lacks descriptors or memory: often for seconds, until a handler has ended."""
+
 _SESSION_ENDED: Final = frozenset({"25P03", "25P04", "57P01", "57P02", "57P03", "57P04", "57P05"})
 # In psycopg, these classes are OperationalErrors, but repeating the statement cannot succeed:
 # 54 program_limit_exceeded (a row too wide for an index), 55 wrong state of an object, 3D no such database.
@@ -43,8 +47,11 @@ _PERMANENT_CLASSES: Final = ("54", "55", "3D")
 def classify(error: BaseException) -> DbFault:
     """Return the class of an exception that a database call raised.
 
-    An operational error without an SQLSTATE means that the connection failed or was cut.
+    An operational error without an SQLSTATE means that the connection failed or was cut. A lack of
+    descriptors or memory is transient too, wherever it is noticed.
     """
+    if _is_short(error):
+        return DbFault.TRANSIENT
     if not isinstance(error, psycopg.Error):
         return DbFault.PERMANENT
     state = error.sqlstate or ""
@@ -59,9 +66,15 @@ def classify(error: BaseException) -> DbFault:
 
 def must_reconnect(error: BaseException) -> bool:
     """Return whether the connection is unusable after this error, even if its object looks intact."""
+    if _is_short(error):
+        return True  # perhaps in the middle of a message
     if not isinstance(error, psycopg.Error):
         return False
     state = error.sqlstate
     if state is None:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
     return state == _READ_ONLY or state in _SESSION_ENDED or state.startswith("08")
+
+
+def _is_short(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in _SHORT

@@ -54,11 +54,15 @@ class DatabaseLoop(ABC):
                     self._service.settings.dsn, application=self.name, autocommit=True
                 ) as connection:
                     self._passes(connection, stop, backoff)
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
                     raise
                 self._service.health.set_ready(f"{self.name}_database", ready=False, missing="unreachable")
-                self._log.warning("database_unavailable", error=str(error).strip(), sqlstate=error.sqlstate)
+                self._log.warning(
+                    "database_unavailable",
+                    error=str(error).strip(),
+                    sqlstate=getattr(error, "sqlstate", None),
+                )
                 # A process that keeps trying is alive: an outage of the database is not its failure.
                 self._progress.failed(str(error).strip())
                 backoff.wait(stop)

@@ -17,9 +17,10 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from noonmark.telemetry.metrics import LAST_PROGRESS, LOOP_ITERATIONS, REGISTRY
+from noonmark.telemetry.metrics import LAST_PROGRESS, LOOP_ITERATIONS
 
 
 class HealthServerError(RuntimeError):
@@ -88,6 +89,7 @@ class Health:
                 raise ValueError(f"a loop named {name!r} is registered already")
             loop = Progress(name, max_age_seconds, self._clock(), self._clock)
             self._loops[name] = loop
+        LOOP_ITERATIONS.labels(name)
         return loop
 
     def beat(self, name: str) -> None:
@@ -181,14 +183,15 @@ class HealthServer:
         health: the state to serve.
         host: address to listen on, IPv4 or IPv6.
         port: port to listen on; 0 takes a free one, see the attribute `port`.
+        metrics: what `/metrics` shows.
 
     Raises:
         HealthServerError: it cannot listen on the address.
     """
 
-    def __init__(self, health: Health, host: str, port: int) -> None:
+    def __init__(self, health: Health, host: str, port: int, metrics: CollectorRegistry) -> None:
         try:
-            self._server = _Server(health, host, port)
+            self._server = _Server(health, host, port, metrics)
         except OSError as error:
             raise HealthServerError(_cannot_listen(host, port, error)) from error
         self.port: int = self._server.server_address[1]
@@ -228,8 +231,8 @@ class _Server(ThreadingHTTPServer):
     # With port reuse, two services could share one port and answer for each other.
     allow_reuse_port = False
 
-    def __init__(self, health: Health, host: str, port: int) -> None:
-        self.health = health
+    def __init__(self, health: Health, host: str, port: int, metrics: CollectorRegistry) -> None:
+        self.health, self.metrics = health, metrics
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), _Requests)
@@ -260,7 +263,7 @@ class _Requests(BaseHTTPRequestHandler):
         elif path == "/metrics":
             self.server.health.expose()
             encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-            self._answer(HTTPStatus.OK, content_type, encode(REGISTRY))
+            self._answer(HTTPStatus.OK, content_type, encode(self.server.metrics))
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"Try /livez, /readyz or /metrics.\n")
 

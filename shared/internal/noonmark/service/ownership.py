@@ -35,6 +35,8 @@ class OwnershipLoop(DatabaseLoop):
         self._wake = wake
         self._progress_at = 0.0
         SHARDS.labels(membership.role).set(membership.shards)
+        OWNER_CHANGES.labels(membership.role)
+        LEADER_CHANGES.labels(membership.role)
 
     def run_once(self, connection: psycopg.Connection) -> float:
         """Send a heartbeat and update the owned shards."""

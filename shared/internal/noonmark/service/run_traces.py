@@ -11,6 +11,7 @@ import psycopg
 
 from noonmark.core.monitoring.trace_context import (
     Hop,
+    SpanKind,
     SubmitTrace,
     TraceContext,
     is_chosen,
@@ -22,6 +23,7 @@ from noonmark.core.monitoring.trace_context import (
 from noonmark.schemas.events.submissions import CreateJob
 from noonmark.store.jobs import traces
 from noonmark.store.jobs.requests import Request, Status, Taken
+from noonmark.telemetry.span_attributes import of_message
 from noonmark.telemetry.tracing import Tracer
 
 
@@ -62,10 +64,11 @@ class RunTraces:
             self.tracer.record(
                 Hop.SUBMIT,
                 trace.context,
+                kind=trace.kind,
                 parent=trace.parent,
                 began=trace.began,
                 ended=now,
-                attributes={"noonmark.job_id": str(job_id)},
+                attributes={**trace.attributes, "noonmark.job_id": str(job_id)},
             )
         jobs = {
             run_id: job_id
@@ -90,22 +93,30 @@ class RunTraces:
             self.tracer.record(
                 Hop.CLAIM,
                 TraceContext(root.trace_id, root_span_id(run_id)),
+                kind=SpanKind.INTERNAL,
                 parent=root.parent,
                 began=began,
                 ended=ended,
                 attributes=about(run_id, jobs[run_id]),
             )
 
-    def relayed(self, sent: Iterable[tuple[UUID, UUID, int, Root]], *, began: float, ended: float) -> None:
-        """Send the spans of relayed messages; each item has run, job, fence and the trace of the run."""
-        for run_id, job_id, fence, root in sent:
+    def relayed(
+        self, sent: Iterable[tuple[UUID, UUID, int, Root, str]], *, began: float, ended: float
+    ) -> None:
+        """Send the spans of relayed messages; each item has run, job, fence, the run's trace, and topic."""
+        for run_id, job_id, fence, root, topic in sent:
             self.tracer.record(
                 Hop.RELAY,
                 relay_context(root, run_id, fence),
+                kind=SpanKind.PRODUCER,
                 parent=root_span_id(run_id),
                 began=began,
                 ended=ended,
-                attributes={**about(run_id, job_id), "noonmark.fence": fence},
+                attributes={
+                    **about(run_id, job_id),
+                    "noonmark.fence": fence,
+                    **of_message("send", topic),
+                },
             )
 
 

@@ -26,6 +26,7 @@ from noonmark.service.health import Health, HealthServer, HealthServerError
 from noonmark.service.run_traces import RunTraces
 from noonmark.settings import Settings
 from noonmark.telemetry.logs import configure_logs, get_logger
+from noonmark.telemetry.metrics import metrics_of
 from noonmark.telemetry.tracing import TracingError, open_tracer
 
 __all__ = ["Backoff", "Loop", "Service", "StartError", "StoppedError", "retry_transient", "run_service"]
@@ -67,7 +68,7 @@ class Service:
     """A service process; `build` creates its loops from it.
 
     Attributes:
-        name: intake, trigger, dispatcher, worker, or several joined by "+".
+        name: such as intake, trigger or worker; it selects the metrics.
         settings: as the command line read them.
         health: loops register their progress and conditions here.
         stop: set by the first signal.
@@ -93,7 +94,7 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
     the process exits anyway.
 
     Args:
-        name: name of the service in logs.
+        name: name of the service in logs; it selects the metrics.
         settings: the settings.
         build: creates the loops; can connect, and can raise `StartError`.
 
@@ -115,7 +116,7 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
         _arm_fault()
         settings.apply_zone_data()
         service = replace(service, traces=_open_traces(name, settings))
-        server = HealthServer(service.health, settings.metrics_host, settings.metrics_port)
+        server = HealthServer(service.health, settings.metrics_host, settings.metrics_port, metrics_of(name))
         log.info("health_listening", host=settings.metrics_host, port=server.port)
         with _signals_wake(changed := threading.Event(), service), _uncaught_logged(log):
             return _Supervisor(service, build(service), changed).run()

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 import threading
 from collections.abc import Callable, MutableMapping
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TextIO
 
 import orjson
 import structlog
@@ -92,15 +91,23 @@ def _masked(key: object, value: object) -> object:
 
 
 class _Sink:
-    """Writes whole lines to the current stderr of the process; also the wrapped logger of structlog."""
+    """Writes whole lines to one stream; also the wrapped logger of structlog.
+
+    It keeps the stream: handlers can replace `sys.stderr`, and then neither get nor lose the log.
+    """
 
     _lock = threading.Lock()
 
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
     def write(self, line: str | bytes) -> None:
+        stream = self._stream
+        if stream is None:
+            return
         data = line.encode("utf-8", "backslashreplace") if isinstance(line, str) else line
-        # A log call never raises: the disk may be full, or the stream may be closed.
-        with self._lock, suppress(OSError, ValueError):
-            stream = process_stderr()
+        # A log call never raises: the disk may be full, or the stream may be closed or detached.
+        with self._lock, suppress(Exception):
             try:
                 binary = stream.buffer
             except AttributeError:
@@ -116,10 +123,10 @@ class _Sink:
 class _LibraryHandler(logging.Handler):
     """Sends records of the standard library's logging through the same processors."""
 
-    def __init__(self, processors: list[structlog.typing.Processor]) -> None:
+    def __init__(self, processors: list[structlog.typing.Processor], sink: _Sink) -> None:
         super().__init__()
         self._processors = processors
-        self._sink = _Sink()
+        self._sink = sink
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -140,7 +147,7 @@ class _LibraryHandler(logging.Handler):
 
 
 def configure_logs(service: str, level: Level = "info", style: Literal["json", "console"] = "json") -> None:
-    """Route all logging of the process to stderr.
+    """Route all logging of the process to what is its stderr now.
 
     Libraries log from warning upwards, or from debug if `level` is debug.
 
@@ -150,6 +157,8 @@ def configure_logs(service: str, level: Level = "info", style: Literal["json", "
         style: `json` for machines, `console` for people.
     """
     threshold = getattr(logging, level.upper())
+    stream = process_stderr()
+    sink = _Sink(stream)
 
     def add_service(_logger: object, _method: str, event: Event) -> Event:
         event["service"] = service
@@ -168,20 +177,21 @@ def configure_logs(service: str, level: Level = "info", style: Literal["json", "
             _to_json
             if style == "json"
             else structlog.dev.ConsoleRenderer(
-                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+                colors=stream is not None and stream.isatty(),
+                exception_formatter=structlog.dev.plain_traceback,
             )
         ),
     ]
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=lambda *_names: _Sink(),
+        logger_factory=lambda *_names: sink,
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
     for old in [handler for handler in root.handlers if isinstance(handler, _LibraryHandler)]:
         root.removeHandler(old)
-    root.addHandler(_LibraryHandler(processors))
+    root.addHandler(_LibraryHandler(processors, sink))
     root.setLevel(threshold if level in {"debug", "error"} else logging.WARNING)
     logging.captureWarnings(capture=True)
 

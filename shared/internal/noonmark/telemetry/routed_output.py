@@ -25,17 +25,33 @@ print_for: Final[Callable[[Any], object]] = _attempt.set
 """Pass what this thread or task prints from now on to an attempt, until it is over or there is another."""
 
 
+_routed: Final[dict[StreamName, RoutedStream]] = {}
+"""The routed streams of the process; empty if there are none."""
+
+
 def route_output(sink: Sink) -> None:
     """Replace `sys.stdout` and `sys.stderr`; called once, before handlers are imported."""
-    sys.stdout = RoutedStream(sys.stdout, "stdout", sink)
-    sys.stderr = RoutedStream(sys.stderr, "stderr", sink)
+    _routed["stdout"] = RoutedStream(sys.stdout, "stdout", sink)
+    _routed["stderr"] = RoutedStream(sys.stderr, "stderr", sink)
+    restore_routes()
     # What a process prints that a handler forks cannot reach its attempt.
     os.register_at_fork(after_in_child=lambda: _attempt.set(None))
 
 
-def process_stderr() -> TextIO:
-    """Return the standard error of the process itself, for its own log."""
-    stream = sys.stderr
+def restore_routes() -> None:
+    """Put the routed streams back that a handler has replaced; called whenever a handler has ended.
+
+    Two handlers that redirect at once leave the stream of one of them behind, and everything that is printed
+    later would be lost in it.
+    """
+    for name, stream in _routed.items():
+        if getattr(sys, name, None) is not stream:
+            setattr(sys, name, stream)
+
+
+def process_stderr() -> TextIO | None:
+    """Return the standard error of the process itself, for its own log; None if it has none."""
+    stream: TextIO | None = sys.stderr
     return stream.real if isinstance(stream, RoutedStream) else stream
 
 

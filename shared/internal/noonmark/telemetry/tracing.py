@@ -9,11 +9,11 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
-from noonmark.core.monitoring.trace_context import Hop, TraceContext
+from noonmark.core.monitoring.trace_context import Hop, SpanKind, TraceContext
+from noonmark.telemetry.span_attributes import SCHEMA_URL, Attributes
 
 if TYPE_CHECKING:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 _PATH: Final = "/v1/traces"
 _EXPORT_SECONDS: Final = 5.0
 _CLOSE_SECONDS: Final = 3.0
-_CONSUMERS: Final = frozenset({Hop.EXECUTE})
-_PRODUCERS: Final = frozenset({Hop.RELAY})
-
-Attributes = Mapping[str, str | int | float | bool]
 
 
 class TracingError(RuntimeError):
@@ -52,6 +48,7 @@ class Tracer:
         hop: Hop,
         context: TraceContext,
         *,
+        kind: SpanKind,
         parent: str | None,
         began: float,
         ended: float,
@@ -63,6 +60,7 @@ class Tracer:
         Args:
             hop: the step that it describes.
             context: its trace id and span id.
+            kind: its role between processes.
             parent: id of its parent span in the same trace; None for the root span.
             began: its start, in seconds since 1970.
             ended: its end, in seconds since 1970.
@@ -70,18 +68,14 @@ class Tracer:
             error: why it failed, if it did.
         """
         from opentelemetry.sdk.trace import ReadableSpan  # noqa: PLC0415 - only if tracing is on
-        from opentelemetry.trace import SpanContext, SpanKind, TraceFlags  # noqa: PLC0415
+        from opentelemetry.trace import SpanContext, TraceFlags  # noqa: PLC0415
+        from opentelemetry.trace import SpanKind as Kinds  # noqa: PLC0415
         from opentelemetry.trace.status import Status, StatusCode  # noqa: PLC0415
 
         def ids(span_id: str, *, remote: bool) -> SpanContext:
             flags = TraceFlags(TraceFlags.SAMPLED)
             return SpanContext(int(context.trace_id, 16), int(span_id, 16), remote, flags)
 
-        kind = SpanKind.INTERNAL
-        if hop in _PRODUCERS:
-            kind = SpanKind.PRODUCER
-        elif hop in _CONSUMERS:
-            kind = SpanKind.CONSUMER
         self._processor.on_end(
             ReadableSpan(
                 hop.value,
@@ -89,7 +83,7 @@ class Tracer:
                 parent=None if parent is None else ids(parent, remote=True),
                 resource=self._resource,
                 attributes=attributes,
-                kind=kind,
+                kind=Kinds[kind.value],
                 status=Status(StatusCode.UNSET) if error is None else Status(StatusCode.ERROR, error),
                 start_time=int(began * 1e9),
                 end_time=int(max(began, ended) * 1e9),
@@ -137,7 +131,7 @@ def open_tracer(service: str, endpoint: str) -> Tracer | None:
             "service.instance.id": f"{socket.gethostname()}/{threading.get_native_id()}",
         }
     )
-    scope = InstrumentationScope("noonmark", release)
+    scope = InstrumentationScope("noonmark", release, SCHEMA_URL)
     return Tracer(exporter, resource, scope)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from noonmark.core.states import Lane, RunState, SkipReason
+from noonmark.telemetry.declared.labels import UNKNOWN_KIND
 from noonmark.telemetry.metrics import DEAD_RUNS, RETRIES, RUNS_SETTLED, SKIPPED
 
-UNKNOWN_KIND = "unknown"
-"""The label value if the kind of a run's job is not available."""
+__all__ = ["UNKNOWN_KIND", "count_ends", "count_skipped", "count_start_deadline"]
 
 
 def count_ends(ends: Mapping[tuple[str, int, str], int]) -> None:

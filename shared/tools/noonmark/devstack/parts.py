@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 import urllib.error
@@ -278,6 +279,18 @@ def await_ready(services: Sequence[ServicePart], patience: Patience) -> None:
         time.sleep(0.1)
 
 
+def _missing(body: bytes) -> str:
+    """Return what a process that is not ready says that it waits for, or the beginning of its answer."""
+    try:
+        missing = json.loads(body)["missing"]
+    except (ValueError, KeyError, TypeError):
+        shown = body[:200].decode("utf-8", errors="replace").strip()
+        return f" {shown}" if shown else ""
+    if isinstance(missing, dict):
+        missing = [f"{name}: {why}" for name, why in missing.items()]
+    return f", it waits for {'; '.join(map(str, missing))}" if missing else ""
+
+
 def http_readiness(url: str) -> str:
     """Checks a readiness URL: empty for 200, else the reason it is not ready."""
     try:
@@ -285,7 +298,7 @@ def http_readiness(url: str) -> str:
             return "" if reply.status == 200 else f"it answers {reply.status}"
     except urllib.error.HTTPError as error:
         with error:
-            body = error.read(500).decode("utf-8", errors="replace").strip()
-        return f"it answers {error.code} {body}".strip()
+            body = error.read(20_000)
+        return f"it answers {error.code}{_missing(body)}"
     except (OSError, urllib.error.URLError) as error:
         return f"{url} does not answer ({getattr(error, 'reason', None) or error})"

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
 
+from noonmark.core.instants import format_instant
 from noonmark.core.schedules.schedule import Once, Schedule, load_schedule
 from noonmark.core.states import Origin, RunState
 from noonmark.core.transitions import VERDICTS
@@ -123,7 +124,12 @@ class Case:
 
     def title(self, run: Run) -> str:
         """A run, for people."""
-        return f"{self.name(run.job)[1]} of {run.scheduled_for.isoformat()} (run {run.id})"
+        return f"{self.name(run.job)[1]} of {format_instant(run.scheduled_for)} (run {run.id})"
+
+    def subject(self, run_id: str) -> str:
+        """A run that may not be in the history, for people."""
+        run = self.runs.get(run_id)
+        return self.title(run) if run is not None else f"run {run_id}"
 
     def version(self, run: Run) -> Version | None:
         """The version that the run was planned with."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
+from noonmark.core.instants import format_instant
 from noonmark.core.schedules.schedule import TICK
 from noonmark.core.states import RunState
 from noonmark.core.transitions import TERMINAL, VERDICTS
@@ -98,11 +99,14 @@ def one_verdict(case: Case) -> Iterator[Violation]:
             )
         if len(final) > 1 or max(fences.values()) > 1:
             said = ", ".join(f"{t.state} under fence {t.fence}" for t in events.values())
-            yield offence("S4", "second_verdict", f"run {run_id} has verdicts: {said}", *events.values())
+            yield offence(
+                "S4", "second_verdict", f"{case.subject(run_id)} has verdicts: {said}", *events.values()
+            )
         elif run is not None and max(fences) > run.fence:
             yield offence(
                 "S4", "stale_write", f"{case.title(run)} was announced under a fence that no attempt had", run
             )
+    yield from _announced_runs_exist(case)
     yield from _repeated_calls(case)
     yield from _changed_verdicts(case)
     for write in case.history.writes or ():
@@ -111,6 +115,19 @@ def one_verdict(case: Case) -> Iterator[Violation]:
             yield offence(
                 "S4", "stale_write", f"run {write.run} has a row of fence {write.fence}", write, run
             )
+
+
+def _announced_runs_exist(case: Case) -> Iterator[Violation]:
+    """While the system is running, an event may be newer than the rows that were collected."""
+    if case.partway:
+        return
+    for run_id, events in case.lifecycle.items():
+        if run_id not in case.runs:
+            newest = max(events.values(), key=lambda event: event.fence)
+            name = case.name(newest.job)[1] if newest.job is not None else "a job"
+            at = f" of {format_instant(newest.scheduled_for)}" if newest.scheduled_for is not None else ""
+            what = f"{name}{at} (run {run_id}) is {newest.state} by its event, but not in the ledger"
+            yield offence("S4", "run_gone", what, newest)
 
 
 def _repeated_calls(case: Case) -> Iterator[Violation]:
@@ -132,10 +149,10 @@ def _changed_verdicts(case: Case) -> Iterator[Violation]:
     for run_id, state, fence in [*(case.history.sightings or ()), *ends]:
         seen, held = last.get(run_id, (state, fence))
         if state != seen and RunState(seen) in TERMINAL:
-            what = f"run {run_id} was {seen}, and {state} later"
+            what = f"{case.subject(run_id)} was {seen}, and {state} later"
             yield offence("S4", "second_verdict", what, case.runs.get(run_id))
         if fence < held:
-            what = f"the fence of run {run_id} fell from {held} to {fence}"
+            what = f"{case.subject(run_id)}: its fence fell from {held} to {fence}"
             yield offence("S3", "fence_fell", what, case.runs.get(run_id))
         last[run_id] = state, fence
 
@@ -196,10 +213,11 @@ def _verdicts_are_announced(case: Case) -> Iterator[Violation]:
         if run.state not in announced:
             said = ", ".join(sorted(announced)) or "nothing"
             what = f"{case.title(run)} is {run.state}, and events of fence {run.fence} say {said}"
-            yield offence("S6", "unannounced", what, run)
+            yield offence("S6", "announced_otherwise" if announced else "unannounced", what, run)
         letters = case.history.deaths is None or {death.fence for death in case.deaths.get(run.id, ())}
         if run.state == RunState.DEAD and letters is not True and run.fence not in letters:
-            yield offence("S6", "unannounced", f"{case.title(run)} is dead, and no event says so", run)
+            what = f"{case.title(run)} is dead, and no dead letter event says so"
+            yield offence("S6", "death_unannounced", what, run)
 
 
 def starts_when_it_may(case: Case) -> Iterator[Violation]:
@@ -211,7 +229,9 @@ def starts_when_it_may(case: Case) -> Iterator[Violation]:
         job = case.jobs.get(run.job)
         for window in case.windows[run.id]:
             if window.since < run.scheduled_for:
-                yield offence("S7", "early", f"{case.title(run)} started at {window.since}", run, window)
+                yield offence(
+                    "S7", "early", f"{case.title(run)} started at {format_instant(window.since)}", run, window
+                )
             if job and job.state == "cancelled" and window.since > job.changed_at + EDGE:
                 yield offence(
                     "S7", "cancelled", f"{case.title(run)} started after its job's cancel", run, job
@@ -231,7 +251,9 @@ def _deadline_holds(case: Case, run: Run) -> Iterator[Violation]:
     """The first start is in time. After a lost reply it may be dated again, within a lease."""
     windows = case.windows[run.id]
     if run.start_by is not None and windows and windows[0].since > run.start_by + _RESTART:
-        yield offence("S7", "late", f"{case.title(run)} started after its deadline {run.start_by}", run)
+        yield offence(
+            "S7", "late", f"{case.title(run)} started after its deadline {format_instant(run.start_by)}", run
+        )
 
 
 def overlap_and_limits_hold(case: Case) -> Iterator[Violation]:
@@ -290,7 +312,7 @@ def attempts_are_bounded(case: Case) -> Iterator[Violation]:
     for letter in case.history.dead_letters:
         run_of = case.runs.get(letter.run)
         if run_of is None or run_of.state != RunState.DEAD:
-            what = f"run {letter.run} has a dead letter, but is not dead"
+            what = f"{case.subject(letter.run)} has a dead letter, but is not dead"
             yield offence("S11", "letter", what, run_of, letter)
 
 

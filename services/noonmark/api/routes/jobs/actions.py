@@ -23,7 +23,7 @@ from noonmark.core.schedules.schedule import Schedule
 from noonmark.schemas.api.jobs import Job
 from noonmark.schemas.events.submissions import JobRef
 from noonmark.schemas.problems.types import NOT_FOUND
-from noonmark.store.documents.jobs import document_of
+from noonmark.store.documents.jobs import document_of, readable
 from noonmark.store.jobs.locks import lock_job
 from noonmark.store.jobs.requests import Taken
 from noonmark.store.schedules.time_facts import share_time_facts
@@ -190,6 +190,6 @@ def audited(row: Row, schedule: Schedule | None) -> dict[str, Any]:
     )
     document = shown["document"]
     del document["payload"]
-    payload = orjson.dumps((row["work"] or {}).get("payload"), option=orjson.OPT_SORT_KEYS)
+    payload = orjson.dumps(readable(row["work"]).get("payload"), option=orjson.OPT_SORT_KEYS)
     document["payload_sha256"] = hashlib.sha256(payload).hexdigest()
     return shown

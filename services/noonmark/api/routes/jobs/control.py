@@ -59,7 +59,7 @@ def pause(
     )
 
 
-@router.post("/jobs/{job_id}/resume", response_model=Job, openapi_extra=described(ResumeBody))
+@router.post("/jobs/{job_id}/resume", response_model=Job, openapi_extra=described(ResumeBody, required=False))
 def resume(
     job_id: UUID,
     body: Annotated[ResumeBody, Depends(checked_body(ResumeBody))],

@@ -13,7 +13,7 @@ from fastapi import Query, Response
 
 from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.http.problems import ProblemError
-from noonmark.api.http.query_parameters import Since, Text
+from noonmark.api.http.query_parameters import Since, Text, Until
 from noonmark.api.http.replies import IdempotencyKeyHash, StoredResponse
 from noonmark.api.requests.idempotency import run_idempotent
 from noonmark.api.requests.routing import (
@@ -37,6 +37,7 @@ from noonmark.schemas.api.dead_letters import (
     DeadLetterRedrive,
     RefusedRun,
 )
+from noonmark.schemas.problems.refusal import FieldError, Refused
 from noonmark.schemas.problems.types import NOT_FOUND
 from noonmark.store.runs import dead_letters
 from noonmark.store.runs.dead_letters import DeadRun, DeadSelection, Refusal, Settled
@@ -65,14 +66,21 @@ def list_dead_letters(
     fingerprint: Fingerprint = None,
     reason: DeathReason = None,
     since: Since = None,
+    until: Until = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Page[DeadLetter]:
-    """List dead letters of a namespace, most recently died first; `since` filters by the time of death."""
+    """List dead letters of a namespace, latest death first; `since` and `until` limit the time of death."""
     where = caller.namespace(namespace)
     wanted = DeadSelection(
-        job=job_id, name=job_name, namespace=where, fingerprint=fingerprint, reason=reason, since=since
+        job=job_id,
+        name=job_name,
+        namespace=where,
+        fingerprint=fingerprint,
+        reason=reason,
+        since=since,
+        until=until,
     )
     filters = {name: str(getattr(wanted, name) or "") for name in DeadSelection.__slots__}
     place = caller.parts.cursors.read(_LISTING, filters, cursor)
@@ -98,12 +106,15 @@ def group_dead_letters(
     job_name: JobName = None,
     reason: DeathReason = None,
     since: Since = None,
+    until: Until = None,
     limit: Limit = DEFAULT_LIMIT,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> DeadLetterGroups:
     """Count dead letters of a namespace by cause, most frequent first."""
     where = caller.namespace(namespace)
-    wanted = DeadSelection(job=job_id, name=job_name, namespace=where, reason=reason, since=since)
+    wanted = DeadSelection(
+        job=job_id, name=job_name, namespace=where, reason=reason, since=since, until=until
+    )
     with caller.reading() as session:
         rows = dead_letter_views.group_dead(session.sql, wanted, limit=limit)
     payloads = caller.may(Permission.PAYLOADS_READ, where)
@@ -166,6 +177,9 @@ def _carry_out(caller: Caller, order: DeadLetterRedrive, header: str | None, ste
     wanted = _selection(order.filter, namespace)
     if order.dry_run:
         return StoredResponse(200, _foreseen(caller, wanted, order.after).model_dump(mode="json")).response()
+    if not (order.all or order.filter.model_fields_set):
+        message = "is empty: it says which dead runs to change"
+        raise Refused([FieldError("/filter", message, "a filter with a field, or `all`: true")])
 
     def change(act: AuditedChange) -> StoredResponse:
         raw, sql = act.session.raw, act.session.sql
@@ -225,6 +239,7 @@ def _selection(given: DeadLetterFilter, namespace: str) -> DeadSelection:
         fingerprint=given.fingerprint,
         reason=given.reason,
         since=given.since,
+        until=given.until,
     )
 
 

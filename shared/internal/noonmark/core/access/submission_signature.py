@@ -5,6 +5,9 @@ A signature is in one header, `noonmark-signature`, next to the event in either 
 each ended by a line feed: `noonmark-submission-v1`, key id, namespace, expiry in Unix seconds, the event's
 source, id, type and sequence (an empty line where it has none), and the SHA-256 of the record's value in hex.
 
+The signature of a CloudEvents batch covers all its events: source, id and sequence are empty lines, the type
+is the media type of batches.
+
 A signed event can be neither altered nor sent in another publisher's name, and a signature is not valid for
 another event. No part can contain a line feed, so no two events give the same lines.
 """
@@ -21,6 +24,8 @@ from typing import Final, NamedTuple
 
 SIGNATURE_HEADER: Final = "noonmark-signature"
 JWT_HEADER: Final = "noonmark-jwt"
+
+BATCH_TYPE: Final = "application/cloudevents-batch+json"
 
 MOST_AHEAD_SECONDS: Final = 24 * 3600
 """The longest validity of a signature."""
@@ -94,6 +99,11 @@ class SignedEvent(NamedTuple):
     type: str
     sequence: int | None
     value: bytes
+
+
+def signed_batch(value: bytes) -> SignedEvent:
+    """Return the signed parts of a record with a CloudEvents batch: its value."""
+    return SignedEvent("", "", BATCH_TYPE, None, value)
 
 
 class Signature(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -32,6 +33,15 @@ class Hop(StrEnum):
     RELAY = "relay"
     EXECUTE = "execute"
     OUTCOME = "outcome"
+
+
+class SpanKind(StrEnum):
+    """The role of a span between processes, as OpenTelemetry names it."""
+
+    INTERNAL = "INTERNAL"
+    SERVER = "SERVER"
+    PRODUCER = "PRODUCER"
+    CONSUMER = "CONSUMER"
 
 
 class TraceContext(NamedTuple):
@@ -69,20 +79,30 @@ class SubmitTrace(NamedTuple):
         context: of our span about it.
         parent: id of the client's span.
         began: when it was received, in seconds since 1970.
+        kind: SERVER for a request, CONSUMER for an event.
+        attributes: of the request or of the event's record.
     """
 
     context: TraceContext
     parent: str
     began: float
+    kind: SpanKind
+    attributes: Mapping[str, str | int | float | bool]
 
     @classmethod
-    def begin(cls, traceparent: str | None, began: float) -> SubmitTrace | None:
+    def begin(
+        cls,
+        traceparent: str | None,
+        began: float,
+        kind: SpanKind,
+        attributes: Mapping[str, str | int | float | bool],
+    ) -> SubmitTrace | None:
         """Start the span of a submission; None if its client sent no trace, or does not sample it."""
         given = parse_traceparent(traceparent) if traceparent else None
         if given is None or not given.sampled:
             return None
         span_id = os.urandom(8).hex()
-        return cls(TraceContext(given.trace_id, span_id), given.span_id, began)
+        return cls(TraceContext(given.trace_id, span_id), given.span_id, began, kind, attributes)
 
 
 def span_id_of(run_id: UUID, hop: Hop, fence: int) -> str:

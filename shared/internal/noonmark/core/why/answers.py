@@ -100,8 +100,8 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         Blocker.NAMESPACE_PAUSED: "`noonmark namespace resume {namespace}` resumes all its jobs.",
         Blocker.TIMER_MISSING: "Submit the job's document again, for example with `noonmark job apply`: the"
         " job is then planned again. `noonmark db check` lists all such jobs.",
-        Blocker.TIMER_WRONG: "Submit the job's document again, for example with `noonmark job apply`: the"
-        " job is then planned again. `noonmark db check` lists all such jobs.",
+        Blocker.TIMER_WRONG: "Send the job's document again (`PUT` of the API), or apply it with another"
+        " description: the job is then planned again. `noonmark db check` lists all such jobs.",
         Blocker.RUN_STRANDED: "`noonmark run cancel {run}`, then `noonmark job trigger` runs the job again."
         " `noonmark db check` lists all such runs.",
         Blocker.START_DEADLINE: "If late is better than never, raise the job's start_deadline_seconds.",

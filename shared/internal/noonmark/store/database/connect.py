@@ -38,7 +38,20 @@ def connect(
         application: shown in `pg_stat_activity`.
         autocommit: True if each statement is its own transaction.
         statement_timeout_seconds: the server cancels a statement after this.
+
+    Raises:
+        psycopg.OperationalError: nobody answers, or this process lacks descriptors or memory now.
     """
+    try:
+        return _open(dsn, application, autocommit, statement_timeout_seconds)
+    except OSError as error:
+        # psycopg passes on what the selector that it waits with raises: to callers, it is an outage too.
+        raise psycopg.OperationalError(f"cannot connect: {error}") from error
+
+
+def _open(
+    dsn: str, application: str, autocommit: bool, statement_timeout_seconds: float
+) -> psycopg.Connection:
     given = conninfo_to_dict(dsn).get("options") or ""
     return psycopg.connect(
         dsn,

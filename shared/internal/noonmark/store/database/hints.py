@@ -76,8 +76,14 @@ class HintSender:
             self._pending.add(channel)
             # Started with the first hint, so that a sender created before a fork or never used costs nothing.
             if self._thread is None and not self._closing.is_set():
-                self._thread = threading.Thread(target=self._run, name="hints-sender", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="hints-sender", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    # The system has no thread now. The next request tries again; polling continues.
+                    _log.warning("cannot send hints yet: %s", error)
+                    return
+                self._thread = thread
         self._wake.set()
 
     def _run(self) -> None:

@@ -10,25 +10,31 @@ _STORE: Final = Path(__file__).parents[1]
 
 
 @cache
-def _files() -> dict[str, Path]:
-    """Return the file of each statement; every package of the store has its own folder `sql`."""
-    return {path.stem: path for path in sorted(_STORE.glob("*/sql/*.sql"))}
+def _texts() -> dict[str, LiteralString]:
+    """Read all statements; every package of the store has its own folder `sql`.
+
+    All at the first use, which is at the start of a service: later, the process may have no free descriptor.
+    """
+    return {path.stem: _without_comments(path) for path in sorted(_STORE.glob("*/sql/*.sql"))}
 
 
-@cache
+def _without_comments(path: Path) -> LiteralString:
+    # These files are part of the program; no input reaches them.
+    return "\n".join(line for line in path.read_text().splitlines() if not line.lstrip().startswith("--"))
+
+
 def statement(name: str) -> LiteralString:
     """Return the text of the file `<name>.sql`, without its comments. Names are unique in the store.
 
     Raises:
         FileNotFoundError: no statement has this name.
     """
-    if name not in _files():
-        raise FileNotFoundError(f"there is no file {name}.sql in any folder sql of the store")
-    lines = _files()[name].read_text().splitlines()
-    # These files are part of the program; no input reaches them.
-    return "\n".join(line for line in lines if not line.lstrip().startswith("--"))
+    try:
+        return _texts()[name]
+    except KeyError:
+        raise FileNotFoundError(f"there is no file {name}.sql in any folder sql of the store") from None
 
 
 def names() -> list[str]:
     """Return the names of all statements, sorted."""
-    return sorted(_files())
+    return sorted(_texts())

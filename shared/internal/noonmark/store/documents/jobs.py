@@ -83,8 +83,13 @@ def effective(spec: JobSpec) -> dict[str, Any]:
     }
 
 
+def readable(stored: object) -> Mapping[str, Any]:
+    """Return a stored JSON object; an empty one if a job was given anything else outside noonmark."""
+    return stored if isinstance(stored, Mapping) else {}
+
+
 def _spec(row: Mapping[str, Any], schedule: Schedule | None) -> JobSpec:
-    work, policy = row["work"] or {}, row["policy"] or {}
+    work, policy = readable(row["work"]), readable(row["policy"])
     lane = row["lane"]
     return JobSpec(
         name=row["name"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -26,7 +26,7 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """A rejected record, with its position and the reason.
+    """A rejected record, or a rejected event of a CloudEvents batch, with its position and the reason.
 
     Attributes:
         topic: its topic; identifies it together with `partition` and `offset`.
@@ -36,7 +36,9 @@ class RejectedRecord:
         event_id: the id of its event, if it could be read.
         reason: one of `noonmark.telemetry.declared.labels.REJECTION_REASONS`.
         refused: the problems, with pointers into the event.
-        value: all its bytes.
+        value: all its bytes; of an event of a batch: those of the event.
+        index: index of the event in its batch; None: the whole record is rejected.
+        batch: all bytes of the batch.
     """
 
     topic: str
@@ -47,6 +49,13 @@ class RejectedRecord:
     reason: str
     refused: Refused
     value: bytes
+    index: int | None = None
+    batch: bytes | None = None
+
+    @property
+    def place(self) -> Place:
+        """Topic, partition and offset."""
+        return self.topic, self.partition, self.offset
 
 
 def record_rejections(
@@ -59,7 +68,8 @@ def record_rejections(
 ) -> set[Place]:
     """Store and publish rejected records in the caller's transaction; return the positions that are new.
 
-    A record that was stored before is neither stored nor published again.
+    A record that was stored before is neither stored nor published again. The rejected events of a batch are
+    one row, whose pointers begin with their indexes, and a message each.
 
     Args:
         connection: a connection in a transaction.
@@ -68,12 +78,13 @@ def record_rejections(
         cap_bytes: how many bytes of each value are stored at most; a message may contain fewer.
         shards: number of shards of the installation.
     """
-    stored = connection.execute(statement("insert_rejections"), _columns(records, cap_bytes)).fetchall()
+    columns = _columns(_one_per_record(records), cap_bytes)
+    stored = connection.execute(statement("insert_rejections"), columns).fetchall()
     places: dict[Place, datetime] = {(row[0], row[1], row[2]): row[3] for row in stored}
     new = set(places)
     events = []
     for record in records:
-        at = places.pop((record.topic, record.partition, record.offset), None)
+        at = places.get(record.place)
         if at is None:
             continue
         key = f"{record.topic}/{record.partition}".encode()
@@ -87,6 +98,7 @@ def record_rejections(
             event_source=record.source,
             event_id=record.event_id,
             at=at,
+            index=record.index,
         )
         # Records of one partition share a slice and a key, so they stay in order.
         events.append(RawEvent(zlib.crc32(key) % shards, topic, key, value))
@@ -124,6 +136,29 @@ def keep_messages(connection: psycopg.Connection, messages: Sequence[RefusedMess
         },
     )
     return len(rows.fetchall())
+
+
+def _one_per_record(records: Sequence[RejectedRecord]) -> list[RejectedRecord]:
+    """Return one rejection per record: the rejected events of a batch together."""
+    found: dict[Place, list[RejectedRecord]] = {}
+    for record in records:
+        found.setdefault(record.place, []).append(record)
+    return [_together(events) for events in found.values()]
+
+
+def _together(events: Sequence[RejectedRecord]) -> RejectedRecord:
+    first = events[0]
+    if first.index is None or first.batch is None:
+        return first
+    problems = [problem for event in events for problem in event.refused.below(f"/{event.index}").errors]
+    one = len(events) == 1
+    return replace(
+        first,
+        source=first.source if one else None,
+        event_id=first.event_id if one else None,
+        refused=Refused(problems),
+        value=first.batch,
+    )
 
 
 def _columns(records: Sequence[RejectedRecord], cap_bytes: int) -> dict[str, object]:

@@ -38,7 +38,7 @@ class DeadRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadSelection:
-    """A filter for dead letters; None matches everything. `since` is compared with the time of death."""
+    """A filter for dead letters; None matches everything. `since` and `until` limit the time of death."""
 
     runs: Sequence[UUID] | None = None
     job: UUID | None = None
@@ -47,6 +47,7 @@ class DeadSelection:
     fingerprint: str | None = None
     reason: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
 
 
 class Refusal(StrEnum):
@@ -100,6 +101,7 @@ def find(
                 "fingerprint": wanted.fingerprint,
                 "reason": wanted.reason,
                 "since": wanted.since,
+                "until": wanted.until,
                 "after": after,
                 "limit": limit,
             },

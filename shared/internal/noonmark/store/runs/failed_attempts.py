@@ -42,6 +42,15 @@ class LiveAttempt:
         return (self.now - self.run.started_at).total_seconds()
 
 
+def _spec_of(work: str | None) -> dict[str, Any]:
+    """Return the work of a job; if nothing can read it, one whose runs are not repeated."""
+    try:
+        spec = orjson.loads(work) if work else {}
+    except ValueError:
+        spec = None
+    return spec if isinstance(spec, dict) else {"retry": "unreadable", "delivery": "unreadable"}
+
+
 def _delivery_of(spec: dict[str, Any]) -> DeliverySemantics:
     """Return the delivery guarantee of a job; one that this version does not know is not repeated."""
     try:
@@ -60,8 +69,8 @@ def failed_attempt(live: LiveAttempt, error: str, outcome: AttemptOutcome, failu
         failure: what is known about the failure.
     """
     run = live.run
-    work = orjson.loads(run.work) if run.work else {}
-    spec: dict[str, Any] = work if isinstance(work, dict) else {}
+    spec = _spec_of(run.work)
+    deadline = spec.get("deadline_seconds")
     next_state = after_failure(
         outcome,
         failure,
@@ -71,7 +80,7 @@ def failed_attempt(live: LiveAttempt, error: str, outcome: AttemptOutcome, failu
         rng=_rng,
         age=Age(
             (live.now - run.scheduled_for).total_seconds(),
-            spec.get("deadline_seconds"),
+            deadline if isinstance(deadline, (int, float)) else None,
             counts=run.origin != Origin.BACKFILL,
         ),
         cancel_requested=live.cancel_requested,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import psycopg
@@ -21,6 +21,12 @@ START_GRACE_SECONDS = 60.0
 """A run is taken from its worker this long after its timeout, even if the worker sends heartbeats."""
 
 
+_UNREADABLE: Final = (psycopg.DataError, psycopg.errors.StatementTooComplex)
+"""What Postgres says of a JSON document with an escape, number or depth that it stores but cannot read."""
+
+_Started: TypeAlias = tuple[list[StartedRun], set[tuple[UUID, int]]]
+
+
 class StartRequest(NamedTuple):
     """A run message that asks for a start: decoded and verified, not yet checked against the ledger."""
 
@@ -32,12 +38,47 @@ class StartRequest(NamedTuple):
 def start(
     connection: psycopg.Connection, identity: Identity, pool: str, requests: Sequence[StartRequest]
 ) -> tuple[list[StartedRun], list[StartRequest]]:
-    """Move queued runs to running, in one transaction.
+    """Move queued runs to running, in one transaction unless Postgres cannot read the work of one of them.
 
     Returns:
         The runs that this worker owns now, and the refused requests: duplicates, fenced, cancelled,
         past their start deadline, or all of them if the lease has lapsed.
     """
+    started, started_keys = _start_readable(connection, identity, pool, requests)
+    # Compared with the fence: the batch may also contain a copy of an older message of a started run.
+    refused = [request for request in requests if (request.run_id, request.fence) not in started_keys]
+    if any(run.kind is None for run in started):
+        started = _with_pinned_work(connection, started)
+    return started, refused
+
+
+def _start_readable(
+    connection: psycopg.Connection, identity: Identity, pool: str, requests: Sequence[StartRequest]
+) -> _Started:
+    """Start the runs of a batch. If Postgres cannot read the work of one job, the others start all the same.
+
+    Halves are tried until that run is alone. It starts without its timeout being read: its worker rejects it.
+    """
+    try:
+        return _start_together(connection, identity, pool, requests, timeouts=True)
+    except _UNREADABLE:
+        if len(requests) == 1:
+            return _start_together(connection, identity, pool, requests, timeouts=False)
+    half = len(requests) // 2
+    first, first_keys = _start_readable(connection, identity, pool, requests[:half])
+    second, second_keys = _start_readable(connection, identity, pool, requests[half:])
+    return first + second, first_keys | second_keys
+
+
+def _start_together(
+    connection: psycopg.Connection,
+    identity: Identity,
+    pool: str,
+    requests: Sequence[StartRequest],
+    *,
+    timeouts: bool,
+) -> _Started:
+    """Start runs in one transaction; return them, and their ids and fences."""
     by_fence: dict[int, list[StartRequest]] = defaultdict(list)
     for request in requests:
         by_fence[request.fence].append(request)
@@ -53,17 +94,14 @@ def start(
                     "fence": fence,
                     "pool": pool,
                     "grace_seconds": START_GRACE_SECONDS,
+                    "timeouts": timeouts,
                 },
                 binary=True,
             )
             rows = cursor.fetchall()
             started += rows
             started_keys.update((run.id, fence) for run in rows)
-    # Compared with the fence: the batch may also contain a copy of an older message of a started run.
-    refused = [request for request in requests if (request.run_id, request.fence) not in started_keys]
-    if any(run.kind is None for run in started):
-        started = _with_pinned_work(connection, started)
-    return started, refused
+    return started, started_keys
 
 
 def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:

@@ -122,6 +122,11 @@ class LedgerReader:
         where = {"ids": ids, "since": span.since, "until": span.until}
         return self._connection.execute(statement("find_repeated_runs"), where).fetchall()
 
+    def missing_runs(self, span: Span, ids: Sequence[str]) -> set[str]:
+        """Return those runs of a day that do not exist, in any namespace; none if the day was dropped."""
+        where = {"ids": ids, "day": span.day, "day_end": span.day + _DAY}
+        return {run_id for (run_id,) in self._connection.execute(statement("find_missing_runs"), where)}
+
     def attempts(self, kind: type[T], ids: Sequence[str]) -> list[T]:
         """Return the recorded attempts of runs."""
         return self._rows(kind, statement("read_attempts_of_runs"), {"ids": ids} | self._compared)

@@ -121,4 +121,6 @@ def _meant(wanted: DeadSelection) -> list[ColumnElement[bool]]:
         conditions.append(d.c.run_id.in_(wanted.runs))
     if wanted.since is not None:
         conditions.append(d.c.died_at >= wanted.since)
+    if wanted.until is not None:
+        conditions.append(d.c.died_at < wanted.until)
     return conditions

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, literal, null, or_, select
 
 from noonmark.core.states import NO_NEXT_INSTANT, JobState, TimerKind
 from noonmark.store.documents.columns import NEVER
 from noonmark.store.tables import tables as t
+
+_FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
 
 
 def job_columns() -> list[ColumnElement[Any]]:
@@ -38,11 +40,16 @@ def _fire_timer(jobs: FromClause = t.jobs) -> ColumnElement[bool]:
     return and_(t.timers.c.job_id == jobs.c.id, t.timers.c.kind != TimerKind.RETRY.value)
 
 
+def _readable() -> ColumnElement[bool]:
+    """Return whether the instant of a timer can be read by a driver; `infinity`, for example, cannot."""
+    return t.timers.c.scheduled_for.between(_FIRST, NEVER)
+
+
 def _next_due() -> ColumnElement[Any]:
     """Return the column with the next instant; null if the job is paused or it must be computed again."""
     timers = t.timers
     known = or_(timers.c.after_at.is_(None), timers.c.after_at != timers.c.scheduled_for)
-    wanted = and_(_fire_timer(), timers.c.fire_at < NEVER, known)
+    wanted = and_(_fire_timer(), _readable(), timers.c.fire_at < NEVER, known)
     return select(func.min(timers.c.scheduled_for)).where(wanted).scalar_subquery()
 
 
@@ -59,7 +66,7 @@ def _held_from() -> ColumnElement[Any]:
     settled = case(
         (timers.c.after_at == timers.c.scheduled_for, timedelta(microseconds=1)), else_=timedelta()
     )
-    wanted = and_(_fire_timer(), timers.c.fire_at >= NEVER)
+    wanted = and_(_fire_timer(), _readable(), timers.c.fire_at >= NEVER)
     return select(func.min(timers.c.scheduled_for + settled)).where(wanted).scalar_subquery()
 
 

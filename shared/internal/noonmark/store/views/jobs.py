@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+import orjson
 from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
     Select,
     Text,
+    and_,
+    case,
     exists,
     func,
     null,
@@ -34,6 +37,9 @@ from noonmark.store.views.paging import Page, Row, with_lane
 
 MOST_CHECKED: Final = 3000
 """Maximum number of jobs that one page checks if a filter has no index."""
+
+_UNREADABLE: Final = r"(^|[^\\])(\\\\)*\\u(d[89a-f]|0000)"
+"""Escapes that Postgres stores but cannot read: half of a surrogate pair, and NUL."""
 
 _HALTED: Final = frozenset({JobState.PAUSED, JobState.CANCELLED, JobState.BROKEN})
 """States that equal the stored ones and have an index."""
@@ -93,9 +99,19 @@ def list_jobs(
 
 def find_job(connection: Connection, job_id: UUID) -> Row | None:
     """Return a job with its payload."""
-    query = select(*job_columns(), last_run().label("last_run_at")).where(t.jobs.c.id == job_id)
+    work = as_type(t.jobs.c.work, Text).label("work")
+    columns = [work if column.key == "work" else column for column in job_columns()]
+    query = select(*columns, last_run().label("last_run_at")).where(t.jobs.c.id == job_id)
     found = connection.execute(query).mappings().first()
-    return None if found is None else with_lane(found)
+    return None if found is None else with_lane({**found, "work": _parsed(found["work"])})
+
+
+def _parsed(work: str) -> Any:
+    """Return the work of a job; None if it was changed outside noonmark so that nothing can read it."""
+    try:
+        return orjson.loads(work)
+    except ValueError:
+        return None
 
 
 def _walk(wanted: JobsWanted, before: UUID | None) -> tuple[Select[Any], str]:
@@ -163,7 +179,10 @@ def _rows(connection: Connection, ids: Sequence[UUID]) -> list[Row]:
     if not ids:
         return []
     j = t.jobs
-    lean = as_type(j.c.work, JSONB).op("-", return_type=JSONB)(as_type("payload", Text)).label("work")
+    without = as_type(j.c.work, JSONB).op("-", return_type=JSONB)(as_type("payload", Text))
+    readable = func.json_typeof(j.c.work) == "object"
+    escaped = as_type(j.c.work, Text).regexp_match(_UNREADABLE, flags="i")
+    lean = case((and_(readable, ~escaped), without)).label("work")
     columns = [lean if column.key == "work" else column for column in job_columns()]
     query = select(*columns, last_run().label("last_run_at")).where(j.c.id.in_(ids)).order_by(j.c.id.desc())
     return [with_lane(row) for row in connection.execute(query).mappings()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -138,16 +139,32 @@ def find_jobs(
 
 
 def list_rejections(
-    connection: Connection, *, source: str | None = None, limit: int = 50, before: int | None = None
+    connection: Connection,
+    *,
+    source: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = 50,
+    before: int | None = None,
 ) -> Page[int]:
     """List rejected submissions, the newest first, with their stored bytes.
 
-    `source` selects a publisher by the events' attribute `source`.
+    Args:
+        connection: to read with.
+        source: only of the publisher with this `source` of its events.
+        since: received at or after this instant.
+        until: received before this instant.
+        limit: maximum number of rows.
+        before: only rows with a lower id.
     """
     r = t.rejections
     query = select(r).order_by(r.c.id.desc())
     if source is not None:
         query = query.where(r.c.event_source == source)
+    if since is not None:
+        query = query.where(r.c.received_at >= since)
+    if until is not None:
+        query = query.where(r.c.received_at < until)
     return _page(connection, query, r.c.id, limit, before)
 
 

@@ -21,7 +21,7 @@ APP_OUTBOX_ROWS = _declare.gauge(
 )
 APP_OUTBOX_RELAYED = _declare.counter(
     "app_outbox_relayed_total",
-    ("outbox", "result"),
+    {"outbox": (), "result": ()},
     "Processed rows of an application outbox, by result. `rejected` rows are parked.",
     "Some `duplicate` rows follow a crash of a dispatcher. They are harmless.",
 )

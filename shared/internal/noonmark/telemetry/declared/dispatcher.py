@@ -9,14 +9,14 @@ _declare = Part("dispatcher")
 
 RELAY_BATCH_SIZE = _declare.histogram(
     "relay_batch_size",
-    (),
+    {},
     buckets.BATCH,
     "Outbox rows sent in one relay round.",
     "Always at `relay_batch`: add a dispatcher.",
 )
 RELAY_SECONDS = _declare.histogram(
     "relay_seconds",
-    (),
+    {},
     buckets.STATEMENT,
     "Seconds of one relay round: read, produce, wait for acknowledgements, delete.",
     "Rising: check the brokers' produce latency.",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import Gauge, Histogram
-from prometheus_client.samples import Sample
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.samples import Exemplar, Sample
+
+_TRACE_ID = "trace_id"
+"""Label of exemplars, as Grafana and OpenTelemetry name it."""
 
 _FEW = 8
 """Up to this number of values, one search for each is cheaper than walking all buckets."""
@@ -16,13 +21,14 @@ _FEW = 8
 class BatchHistogram(Histogram):
     """A histogram that also accepts many values in one cheap call."""
 
-    def observe_many(self, values: Iterable[float]) -> None:
+    def observe_many(self, values: Iterable[float], traced: Iterable[tuple[float, str]] = ()) -> None:
         """Add the values of one batch, as if each had been observed.
 
         Values below zero (a clock that was set back) count as zero, so that the sum only rises.
 
         Args:
             values: the values in the unit of the metric; they are not changed.
+            traced: those of them that belong to a trace, and its id. They become exemplars of their buckets.
         """
         batch = sorted(values)
         if not batch:
@@ -45,6 +51,15 @@ class BatchHistogram(Histogram):
                 if bound >= largest:
                     break
         self._sum.inc(sum(batch))
+        for value, trace_id in traced:
+            buckets[bisect_left(bounds, max(value, 0.0))].set_exemplar(
+                Exemplar({_TRACE_ID: trace_id}, max(value, 0.0), time.time())
+            )
+
+
+def exemplar_of(trace_id: str | None) -> dict[str, str] | None:
+    """Return the exemplar of a single value of this trace; None without a trace."""
+    return None if trace_id is None else {_TRACE_ID: trace_id}
 
 
 class SnapshotGauge(Gauge):
@@ -106,7 +121,10 @@ class Declared:
         labels: label names in order.
         meaning: what is measured, with the unit.
         action: what an operator does when the value is wrong.
-        shown_by: the service that exports it; `every` if several do.
+        shown_by: the services that export it; `every` if all do.
+        instrument: what the services count with.
+        known: label values of the series that exist from the start of a service.
+        width: series for each combination of label values; more than 1 for histograms.
     """
 
     name: str
@@ -114,4 +132,12 @@ class Declared:
     labels: Sequence[str]
     meaning: str
     action: str
-    shown_by: str
+    shown_by: Sequence[str]
+    instrument: MetricWrapperBase
+    known: Sequence[tuple[str, ...]]
+    width: int = 1
+
+    @property
+    def series(self) -> int:
+        """The number of series that exist from the start of a service."""
+        return len(self.known) * self.width

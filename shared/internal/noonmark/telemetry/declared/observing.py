@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from noonmark.telemetry.declared import labels
 from noonmark.telemetry.declared.declaring import Part
 
 _observer = Part("observer")
@@ -15,13 +16,13 @@ ALERTS_OPEN = _observer.gauge(
 )
 ALERTS = _observer.counter(
     "alerts_total",
-    ("kind", "change"),
+    {"kind": labels.ALERT_KINDS, "change": labels.ALERT_CHANGES},
     "Alerts raised and resolved.",
     "Many alerts of one kind open and resolve: the threshold is too tight. See docs/alerts.md.",
 )
 ALERT_DELIVERIES = _observer.counter(
     "alert_deliveries_total",
-    ("channel", "result"),
+    {"channel": (), "result": ()},
     "Attempts to deliver a change of an alert, by result.",
     "`failed`: the observer's log has the receiver's answer.",
 )
@@ -39,7 +40,7 @@ OBSERVER_LAG = _observer.gauge(
 )
 WATCHDOG_BEATS = _watchdog.counter(
     "watchdog_beats_total",
-    ("result",),
+    {"result": labels.BEAT_RESULTS},
     "Heartbeats of the watchdog, by result.",
     "`failed`: the external URL does not answer. `withheld`: see `watchdog_part_ok`.",
 )

@@ -11,7 +11,7 @@ _declare = Part("every")
 
 LOOP_ITERATIONS = _declare.counter(
     "loop_iterations_total",
-    ("loop",),
+    {"loop": ()},
     "Iterations of a loop of the service.",
     "Very high without work: the loop spins. Report it as a defect.",
 )

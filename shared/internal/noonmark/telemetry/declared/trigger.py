@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from noonmark.telemetry.declared import buckets
+from noonmark.telemetry.declared import buckets, labels
 from noonmark.telemetry.declared.declaring import Part
 
 _declare = Part("trigger")
 
 CLAIM_BATCH_SIZE = _declare.histogram(
     "claim_batch_size",
-    (),
+    {},
     buckets.BATCH,
     "Due timers claimed in one transaction.",
     "Always at `claim_batch`: the trigger is behind. Add a trigger process.",
 )
 CLAIM_SECONDS = _declare.histogram(
     "claim_seconds",
-    ("statement",),
+    {"statement": labels.CLAIM_STATEMENTS},
     buckets.STATEMENT,
     "Seconds of one claim statement in Postgres, with the round trip.",
     "Rising with the same batch size: check for an open snapshot (oldest xmin), dead rows, vacuum.",
 )
 CLAIMED = _declare.counter(
     "claimed_total",
-    ("lane",),
+    {"lane": labels.LANES},
     "Runs created by claims.",
     "Flat while jobs are due: check the trigger's `/livez` and `owned_shards`.",
 )
@@ -41,25 +41,25 @@ DUE_OLDEST = _declare.gauge(
 )
 PLANNING_BROKEN = _declare.counter(
     "planning_broken_total",
-    (),
+    {},
     "Jobs set to `broken` because their schedule could not be planned.",
     "List them with `noonmark job list --state broken`. Correct the schedule and apply the job again.",
 )
 BACKFILL_RUNS = _declare.counter(
     "backfill_runs_total",
-    (),
+    {},
     "Runs queued by backfills.",
     "Flat while `noonmark backfill list` shows running backfills: the list says what they wait for.",
 )
 LAPSED_WORKERS = _declare.counter(
     "lapsed_workers_total",
-    (),
+    {},
     "Workers whose lease expired without a shutdown.",
     "See `lost_runs_total`. Also check that workers can reach Postgres.",
 )
 SELF_PAUSES = _declare.counter(
     "self_pauses_total",
-    (),
+    {},
     "Jobs paused automatically after consecutive equal failures (`pause_after_failures`).",
     "Find the reason with `noonmark job list --state paused -o wide`, fix the cause, resume the job.",
 )
@@ -72,13 +72,13 @@ WAITING_RUNS = _declare.gauge(
 )
 PROMOTED = _declare.counter(
     "promoted_total",
-    ("lane",),
+    {"lane": labels.LANES},
     "Waiting runs that were promoted to `queued`.",
     "Flat while `waiting_runs` grows: see `waiting_runs`.",
 )
 PROMOTIONS_BLOCKED = _declare.counter(
     "promotions_blocked_total",
-    ("reason",),
+    {"reason": labels.GATE_REASONS},
     "Checks of waiting runs that could not be promoted.",
     "Far above `promoted_total`: runs that need several limits at once keep moving between queues.",
 )
@@ -132,34 +132,4 @@ DATABASE_CONNECTIONS = _declare.gauge(
     ("state",),
     "Connections of noonmark's services to this database, from Postgres. Reported by one trigger.",
     "Near `max_connections`: use a pooler for api, intake and workers, or lower `NOONMARK_API_CONNECTIONS`.",
-)
-LEADS = _declare.gauge(
-    "leads",
-    ("role",),
-    "1 if this process is the leader of its role, else 0.",
-    "The sum over a role's processes must be 1. If it is 0 for over 10 s, check their logs.",
-)
-LEADER_CHANGES = _declare.counter(
-    "leader_changes_total",
-    ("role",),
-    "Times that this process became the leader of its role or stopped being it.",
-    "See `owner_changes_total`.",
-)
-OWNED_SHARDS = _declare.gauge(
-    "owned_shards",
-    ("role",),
-    "Shards (trigger) or outbox slices (dispatcher) that this process owns.",
-    "The sum over all processes must equal the number fixed at install. Less for over 10 s: an owner hangs.",
-)
-SHARDS = _declare.gauge(
-    "shards",
-    ("role",),
-    "Shards (trigger) or outbox slices (dispatcher) fixed at install.",
-    "Compare with the sum of `owned_shards`.",
-)
-OWNER_CHANGES = _declare.counter(
-    "owner_changes_total",
-    ("role",),
-    "Shards or slices gained or lost by this process.",
-    "Steady growth without deployments: heartbeats are late. Check for CPU starvation.",
 )

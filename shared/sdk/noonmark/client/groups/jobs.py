@@ -149,7 +149,7 @@ class Jobs(Group[D]):
 
     @operation
     def resume(
-        self, job_id: Id, missed: Literal["skip", "latest", "all"], *, if_match: str | None = None
+        self, job_id: Id, missed: Literal["skip", "latest", "all"] = "skip", *, if_match: str | None = None
     ) -> Call[Job]:
         """Resume a paused job.
 

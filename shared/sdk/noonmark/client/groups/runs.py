@@ -197,6 +197,7 @@ class DeadLetters(Group[D]):
         fingerprint: str | None = None,
         reason: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         limit: int | None = None,
     ) -> Call[Page[DeadLetter]]:
         """List dead letters, the newest death first: iterate over all of them, or get a `page()`.
@@ -208,6 +209,7 @@ class DeadLetters(Group[D]):
             fingerprint: with this failure fingerprint.
             reason: the reason of the death.
             since: died at or after this instant.
+            until: died before this instant.
             limit: the size of a page, 1 to 200.
         """
         params = {
@@ -217,6 +219,7 @@ class DeadLetters(Group[D]):
             "fingerprint": fingerprint,
             "reason": reason,
             "since": since,
+            "until": until,
             "limit": limit,
         }
         return Call("GET", path("dead-letters"), page, params)
@@ -230,6 +233,7 @@ class DeadLetters(Group[D]):
         job_name: str | None = None,
         reason: str | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
         limit: int | None = None,
     ) -> Call[Sequence[DeadLetterGroup]]:
         """Count dead letters by the fingerprint of their failure, the most frequent first.
@@ -242,6 +246,7 @@ class DeadLetters(Group[D]):
             "job_name": job_name,
             "reason": reason,
             "since": since,
+            "until": until,
             "limit": limit,
         }
         return Call("GET", path("dead-letters", "groups"), items, params)
@@ -269,7 +274,7 @@ class DeadLetters(Group[D]):
             limit: the most runs that this call checks.
         """
         more = {"dry_run": dry_run, "after": after, "limit": limit}
-        return _over(self, path("dead-letters", "redrive"), chosen, more)
+        return _over(self, path("dead-letters", "redrive"), chosen, {"all": not chosen or None} | more)
 
     @operation
     def discard(
@@ -291,7 +296,7 @@ class DeadLetters(Group[D]):
             limit: the most runs that this call checks.
         """
         more = {"dry_run": dry_run, "after": after, "limit": limit, "reason": reason}
-        return _over(self, path("dead-letters", "discard"), chosen, more)
+        return _over(self, path("dead-letters", "discard"), chosen, {"all": not chosen or None} | more)
 
 
 def _over(group: Group[D], where: str, chosen: Mapping[str, Any], more: Mapping[str, Any]) -> Call[Any]:

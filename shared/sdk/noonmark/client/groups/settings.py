@@ -53,7 +53,7 @@ class Namespaces(Group[D]):
         return Call("POST", path("namespaces", name, "pause"), document, json=body, headers=headers)
 
     @operation
-    def resume(self, name: str, missed: Literal["skip", "latest", "all"]) -> Call[NamespaceChange]:
+    def resume(self, name: str, missed: Literal["skip", "latest", "all"] = "skip") -> Call[NamespaceChange]:
         """Resume the jobs of a namespace; `missed` as for `jobs.resume`."""
         headers, body = {IDEMPOTENCY_KEY: str(uuid4())}, {"missed": missed}
         return Call("POST", path("namespaces", name, "resume"), document, json=body, headers=headers)
@@ -145,14 +145,24 @@ class Rejections(Group[D]):
     """`client.rejections`: events on Kafka that were rejected."""
 
     @listing
-    def list(self, *, source: str | None = None, limit: int | None = None) -> Call[Page[Rejection]]:
+    def list(
+        self,
+        *,
+        source: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[Rejection]]:
         """List them, the newest first: iterate over all of them, or get a `page()`.
 
         Args:
             source: only events of this source.
+            since: received at or after this instant.
+            until: received before this instant.
             limit: the size of a page, 1 to 200.
         """
-        return Call("GET", path("rejections"), page, {"source": source, "limit": limit})
+        params = {"source": source, "since": since, "until": until, "limit": limit}
+        return Call("GET", path("rejections"), page, params)
 
     @operation
     def get(self, rejection_id: str) -> Call[RejectionDetail]:

@@ -9,7 +9,8 @@ from page
 left join lateral (select namespace, pool, unique_name, name from jobs where id = page.job_id offset 0) as job on true
 left join lateral (
     select fire_at from timers
-    where job_id = page.job_id and kind in (0, 1, 3) and fire_at < noonmark_now() - page.patience
+    where job_id = page.job_id and kind in (0, 1, 3)
+      and fire_at >= '0001-01-02 00:00+00' and fire_at < noonmark_now() - page.patience
     order by fire_at limit 1
 ) as due on true
 left join lateral (

@@ -6,6 +6,7 @@ select extract(epoch from noonmark_now() - heard_at)::float8 as silence, heard_a
                 unnest('{0,1,2}'::smallint[]) as lanes (lane), unnest('{0,1,3}'::smallint[]) as kinds (kind),
                 lateral (select from timers
                          where shard = shards.shard and lane = lanes.lane and kind = kinds.kind
+                           and fire_at >= '0001-01-02 00:00+00'
                            and fire_at < noonmark_now() - make_interval(secs => %(silence)s) limit 1) as due
        ) as instants_due,
        exists (select from late_runs) as runs_late,

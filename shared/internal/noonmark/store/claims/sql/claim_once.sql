@@ -10,7 +10,8 @@ with due as (
         from unnest(%(shards)b::smallint[]) as owned (shard),
              lateral (
                  select ctid from timers
-                 where shard = owned.shard and lane = %(lane)s and kind = 0 and fire_at <= noonmark_now()
+                 where shard = owned.shard and lane = %(lane)s and kind = 0
+                   and fire_at between '0001-01-02 00:00+00' and noonmark_now()
                    and scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
                  order by fire_at limit %(limit)s
                  for update skip locked

@@ -11,7 +11,8 @@ with due as materialized (
              select ctid as place, scheduled_for, after_at, job_id, job_version, runs_left, after_offset, shard, namespace,
                     pool
              from timers
-             where shard = owned.shard and lane = %(lane)s and kind = %(kind)s and fire_at <= noonmark_now()
+             where shard = owned.shard and lane = %(lane)s and kind = %(kind)s
+               and fire_at between '0001-01-02 00:00+00' and noonmark_now()
              order by fire_at limit %(limit)s
              for update skip locked
          ) as claimed
@@ -25,4 +26,5 @@ from due
 left join lateral (
     select state, schedule, policy, created_at, updated_at, resumed_at, resume_choice from jobs where id = due.job_id offset 0
 ) as job on true
-where due.scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00' and coalesce(isfinite(due.after_at), true)
+where due.scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
+  and coalesce(due.after_at between '0001-01-02 00:00+00' and '9999-12-31 00:00+00', true)

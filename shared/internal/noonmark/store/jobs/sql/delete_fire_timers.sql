@@ -5,4 +5,5 @@ with deleted as (
     returning scheduled_for, after_at, runs_left
 )
 select * from deleted
-where scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00' and coalesce(isfinite(after_at), true)
+where scheduled_for between '0001-01-02 00:00+00' and '9999-12-31 00:00+00'
+  and coalesce(after_at between '0001-01-02 00:00+00' and '9999-12-31 00:00+00', true)

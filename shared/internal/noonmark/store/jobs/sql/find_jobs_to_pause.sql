@@ -1,12 +1,16 @@
 -- Jobs to pause because of their failures: their last executed runs, by due instant, all died of one cause. Only runs of
 -- the job's current version count, and none from before its last resume, so that an edited or resumed job is tried again.
 -- Skipped, cancelled and discarded runs do not count.
+-- A job that Postgres cannot read (half a surrogate pair, NUL, no number) is not paused.
 select job.id, job.most, last.error
 from unnest(%(ids)b::uuid[]) as wanted (id),
      lateral (
-         select id, version, resumed_at, (work ->> 'pause_after_failures')::int as most
-         from jobs
-         where id = wanted.id and state = 'active' and work ->> 'pause_after_failures' is not null
+         select id, version, resumed_at, most
+         from jobs,
+              lateral (select case when work::text !~* '(^|[^\\])(\\\\)*\\u(d[89a-f]|0000)'
+                                   then work ->> 'pause_after_failures' end as told) as field,
+              lateral (select case when told ~ '^[0-9]{1,9}$' then told::int end as most) as number
+         where id = wanted.id and state = 'active' and most is not null
          offset 0
      ) as job,
      lateral (

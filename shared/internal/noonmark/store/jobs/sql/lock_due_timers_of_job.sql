@@ -8,4 +8,4 @@ select timers.ctid::text as place, timers.scheduled_for, timers.after_at, timers
 from timers join jobs on jobs.id = timers.job_id
 where timers.job_id = %(job_id)s and timers.kind in (1, 3) and timers.scheduled_for <= noonmark_now()
   and timers.fire_at < %(never)s and timers.scheduled_for >= '0001-01-02 00:00+00'
-  and coalesce(isfinite(timers.after_at), true)
+  and coalesce(timers.after_at between '0001-01-02 00:00+00' and '9999-12-31 00:00+00', true)

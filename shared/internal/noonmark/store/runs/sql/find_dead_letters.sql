@@ -8,6 +8,7 @@ where (%(runs)s::uuid[] is null or run_id = any (%(runs)s::uuid[]))
   and (%(fingerprint)s::text is null or fingerprint = %(fingerprint)s)
   and (%(reason)s::text is null or reason = %(reason)s)
   and (%(since)s::timestamptz is null or died_at >= %(since)s)
+  and (%(until)s::timestamptz is null or died_at < %(until)s)
   and (%(after)s::uuid is null or run_id > %(after)s)
 order by run_id
 limit %(limit)s

@@ -26,9 +26,11 @@ with live as (
 ), batch as (
     insert into start_batches (worker, epoch, first_scheduled_for, last_scheduled_for, started_at, overdue_at, run_ids)
     select %(worker)s, %(epoch)s, min(scheduled_for), max(scheduled_for), noonmark_now(),
-           -- A value that is no number of seconds belongs to a run that its worker rejects; the others start.
+           -- A value that is no number of seconds belongs to a run that its worker rejects; the others start. Without
+           -- `timeouts`, a document is started that Postgres cannot read at all.
            noonmark_now() + make_interval(secs => least(coalesce(max(
-               case when json_typeof(work -> 'timeout_seconds') = 'number' then (work ->> 'timeout_seconds')::numeric end
+               case when %(timeouts)s::bool and json_typeof(work -> 'timeout_seconds') = 'number'
+                    then (work ->> 'timeout_seconds')::numeric end
            ), 3600), 4e8)::float8 + %(grace_seconds)s),
            array_agg(id)
     from work
