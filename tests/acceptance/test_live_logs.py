@@ -52,7 +52,13 @@ def following(*words: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": ""},
+        preexec_fn=listen_to_interrupts,
     )
+
+
+def listen_to_interrupts() -> None:
+    """A test run in the background of a shell hands down that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager

@@ -468,6 +468,7 @@ class Filled:
         step = {"ids": queued["ids"], "since": queued["first"], "until": now, "settled": now}
         compared = {"digests": True, "error_chars": 100}
         passed = {"pools": ["default"], "lanes": [1], "passed_until": [now]}
+        day = now.replace(hour=0, minute=0, second=0, microsecond=0)
         return {
             "read_attempts_of_runs": step | compared,
             "read_dead_letters_of_runs": step | compared,
@@ -476,6 +477,7 @@ class Filled:
             "read_retry_policies": {"jobs": jobs, "versions": [1] * len(jobs)},
             "read_schedules": {"ids": jobs, "since": queued["first"]},
             "read_instants": {"ids": jobs, "since": queued["first"], "until": now},
+            "find_missing_runs": {"ids": queued["ids"], "day": day, "day_end": day + timedelta(days=1)},
             "find_repeated_runs": step,
             "find_abandoned_runs": step,
             "find_lost_messages": step | passed,

@@ -524,7 +524,7 @@ def test_the_command_shows_what_is_active_and_exits_1_where_it_is_another_versio
     assert f"the active zone data are {OLD_VERSION}, but this process has {NEW_VERSION}" in shown.stderr
     told = json.loads(command("show", "--json", code=1).stdout)
     assert (told["active"], told["this_process"], told["zoned_jobs"]) == (OLD_VERSION, NEW_VERSION, 1)
-    assert OLD_VERSION in command("check", app=database.app, code=1).stderr
+    assert OLD_VERSION in command("check", app=database.app, code=1).stdout
     command("activate", "--yes")
     assert json.loads(command("show", "--json").stdout)["problem"] is None
     command("check", app=database.app)
