@@ -18,7 +18,6 @@ from sqlalchemy import (
     FromClause,
     Select,
     Text,
-    and_,
     case,
     exists,
     func,
@@ -37,9 +36,6 @@ from noonmark.store.views.paging import Page, Row, with_lane
 
 MOST_CHECKED: Final = 3000
 """Maximum number of jobs that one page checks if a filter has no index."""
-
-_UNREADABLE: Final = r"(^|[^\\])(\\\\)*\\u(d[89a-f]|0000)"
-"""Escapes that Postgres stores but cannot read: half of a surrogate pair, and NUL."""
 
 _HALTED: Final = frozenset({JobState.PAUSED, JobState.CANCELLED, JobState.BROKEN})
 """States that equal the stored ones and have an index."""
@@ -179,10 +175,9 @@ def _rows(connection: Connection, ids: Sequence[UUID]) -> list[Row]:
     if not ids:
         return []
     j = t.jobs
-    without = as_type(j.c.work, JSONB).op("-", return_type=JSONB)(as_type("payload", Text))
-    readable = func.json_typeof(j.c.work) == "object"
-    escaped = as_type(j.c.work, Text).regexp_match(_UNREADABLE, flags="i")
-    lean = case((and_(readable, ~escaped), without)).label("work")
+    work = func.noonmark_readable(j.c.work)
+    without = as_type(work, JSONB).op("-", return_type=JSONB)(as_type("payload", Text))
+    lean = case((func.json_typeof(work) == "object", without)).label("work")
     columns = [lean if column.key == "work" else column for column in job_columns()]
     query = select(*columns, last_run().label("last_run_at")).where(j.c.id.in_(ids)).order_by(j.c.id.desc())
     return [with_lane(row) for row in connection.execute(query).mappings()]

@@ -7,8 +7,7 @@ from unnest(%(ids)b::uuid[]) as wanted (id),
      lateral (
          select id, version, resumed_at, most
          from jobs,
-              lateral (select case when work::text !~* '(^|[^\\])(\\\\)*\\u(d[89a-f]|0000)'
-                                   then work ->> 'pause_after_failures' end as told) as field,
+              lateral (select noonmark_readable(work) ->> 'pause_after_failures' as told) as field,
               lateral (select case when told ~ '^[0-9]{1,9}$' then told::int end as most) as number
          where id = wanted.id and state = 'active' and most is not null
          offset 0

@@ -3,7 +3,7 @@ select 1 from jobs
 where id = %(job_id)s and version = %(version)s and kind = %(kind)s and handler is not distinct from %(handler)s
   and lane = %(lane)s and pool = %(pool)s and schedule is not distinct from %(schedule)s::jsonb
   and policy is not distinct from %(policy)s::jsonb
-  and case when work::text !~* '(^|[^\\])(\\\\)*\\u(d[89a-f]|0000)' then work::jsonb = %(work)s::jsonb end
+  and noonmark_readable(work)::jsonb = %(work)s::jsonb
   and labels is not distinct from %(labels)s::jsonb and description is not distinct from %(description)s
   and owner is not distinct from %(owner)s and name is not distinct from coalesce(%(name)s, name)
   and idempotency_key is not distinct from coalesce(%(idempotency_key)s, idempotency_key)

@@ -23,7 +23,7 @@ set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner
            null::bigint, null::int
     from (
         select (
-            select case when work::text !~* '(^|[^\\])(\\\\)*\\u(d[89a-f]|0000)' then work ->> 'delivery' end
+            select noonmark_readable(work) ->> 'delivery'
             from (select coalesce(
                 (select work from jobs where jobs.id = runs.job_id and jobs.version = runs.job_version),
                 (select work from job_versions as old where old.job_id = runs.job_id and old.version = runs.job_version)

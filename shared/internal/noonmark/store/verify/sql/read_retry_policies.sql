@@ -1,7 +1,6 @@
 -- Reads the retry policies of job versions, by their key: of those that the job has now, or had before an edit. The version
 -- that a job has now is not among its earlier ones.
-select wanted.job_id::text as job, wanted.version,
-       case when found.work::text !~* '(^|[^\\])(\\\\)*\\u(d[89a-f]|0000)' then found.work -> 'retry' end as retry
+select wanted.job_id::text as job, wanted.version, noonmark_readable(found.work) -> 'retry' as retry
 from unnest(%(jobs)s::uuid[], %(versions)s::int[]) as wanted (job_id, version)
 cross join lateral (
     select work from jobs where id = wanted.job_id and version = wanted.version

@@ -2,8 +2,7 @@
 -- pause, so their times are close.
 select job.id, job.namespace, job.name, job.kind, job.handler, job.lane, job.pool, job.shard, job.schedule::text,
        job.policy ->> 'overlap' as overlap, job.state, job.state_reason, job.paused_at, job.paused_by,
-       coalesce(case when job.work::text !~* '(^|[^\\])(\\\\)*\\u(d[89a-f]|0000)'
-                     then job.work ->> 'pause_after_failures' is not null end, false) as pauses_itself,
+       noonmark_readable(job.work) ->> 'pause_after_failures' is not null as pauses_itself,
        (select actor_name from audit_log
         where object in ('job:' || job.id, job.id::text) and action = 'job.pause' and outcome = 'done'
           and at between job.paused_at and job.paused_at + interval '30 s' order by id limit 1) as paused_actor,

@@ -1,0 +1,23 @@
+"""Which stored documents Postgres can read, told in one place.
+
+Revision ID: 0004_pre_readable_json
+Phase: pre (safe while release 0.2 runs: it only adds a function)
+"""
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0004_pre_readable_json"
+down_revision = "0003_pre_live_logs"
+branch_labels = None
+depends_on = None
+usable_from = "0001_pre_baseline"
+
+
+def upgrade() -> None:
+    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text())
+
+
+def downgrade() -> None:
+    raise NotImplementedError("no downgrade is needed: release 0.2 runs on this schema")
