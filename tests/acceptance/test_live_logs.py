@@ -46,19 +46,18 @@ def start(noonmark: Cluster, command: Any, tmp_path: Path, folder: Path) -> Call
 
 
 def following(*words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "noonmark.cli.main", "run", "logs", *words, "--follow"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": ""},
-        preexec_fn=listen_to_interrupts,
-    )
-
-
-def listen_to_interrupts() -> None:
-    """A test run in the background of a shell hands down that SIGINT is ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Tests in the background of a shell ignore SIGINT, and so would what they start.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "noonmark.cli.main", "run", "logs", *words, "--follow"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

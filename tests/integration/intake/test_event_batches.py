@@ -7,6 +7,8 @@ from typing import Any
 
 import orjson
 import pytest
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
 from tests.integration.intake.line import LATER, Line
 
 from noonmark.core.access.submission_signature import BATCH_TYPE
@@ -60,16 +62,14 @@ def test_each_event_of_a_batch_is_accepted_or_rejected_on_its_own(line: Line) ->
 
 
 def test_a_batch_of_the_cloudevents_library_is_taken(line: Line) -> None:
-    formats = pytest.importorskip("cloudevents.core.formats.json", reason="cloudevents is not installed")
-    library = pytest.importorskip("cloudevents.core.v1.event", reason="cloudevents is not installed")
     events = [
-        library.CloudEvent(
+        CloudEvent(
             {"id": name, "source": "/tests", "type": CREATE, "specversion": "1.0"},
             {"type": "python", "handler": "tests.noop", "name": name, "run_at": LATER},
         )
         for name in ("one", "two")
     ]
-    line.publish(batch(*(formats.JSONFormat().write(event) for event in events)), HEADERS)
+    line.publish(batch(*(JSONFormat().write(event) for event in events)), HEADERS)
     line.flush()
     with line.intake():
         line.wait(lambda: line.count("jobs") == 2, "both jobs")

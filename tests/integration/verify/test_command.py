@@ -91,9 +91,9 @@ def test_a_namespace_that_does_not_exist_is_named(ledger):
     [
         (["--rate", "0"], "--rate 0 is not a share"),
         (["--rate", "1.5"], "--rate 1.5 is not a share"),
-        (["--since", "soon"], "--since 'soon' is not a time span"),
-        (["--until", "soon"], "--until 'soon' is not a time span"),
-        (["--since", "1h", "--until", "2h"], "--since is not before --until"),
+        (["--since", "soon"], "--since 'soon' is not a time"),
+        (["--until", "soon"], "--until 'soon' is not a time"),
+        (["--since", "1h", "--until", "2h"], "is not before --until ("),
         (["--step", "0"], "step"),
     ],
 )

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -44,8 +45,9 @@ def table() -> Iterator[SharedAttempts]:
     os.close(table.fd)
 
 
-def watched(table: SharedAttempts, does: str, looks: int) -> tuple[str, list[str]]:
-    """Run a real worker's thread; return its run and what is found in so many looks at its kernel counts."""
+@contextmanager
+def overdue(table: SharedAttempts, does: str) -> Iterator[tuple[str, StuckWorker]]:
+    """A real worker's thread that does something; its run, and what looks at the worker's kernel counts."""
     worker = subprocess.Popen(
         [sys.executable, "-c", WORKER, str(table.fd), does],
         stdout=subprocess.PIPE,
@@ -55,15 +57,19 @@ def watched(table: SharedAttempts, does: str, looks: int) -> tuple[str, list[str
     assert worker.stdout is not None
     with worker, worker.stdout:
         try:
-            run_id = worker.stdout.readline().strip()
-            stuck = StuckWorker(worker.pid, table)
-            for _ in range(looks):
-                if found := stuck.find(time.monotonic()):
-                    return run_id, [str(attempt.run_id) for attempt in found]
-                time.sleep(0.1)
-            return run_id, []
+            yield worker.stdout.readline().strip(), StuckWorker(worker.pid, table)
         finally:
             worker.kill()
+
+
+def watched(table: SharedAttempts, does: str, looks: int) -> tuple[str, list[str]]:
+    """Return the run of a worker's thread and what is found in so many looks."""
+    with overdue(table, does) as (run_id, stuck):
+        for _ in range(looks):
+            if found := stuck.find(time.monotonic()):
+                return run_id, [str(attempt.run_id) for attempt in found]
+            time.sleep(0.1)
+        return run_id, []
 
 
 @pytest.mark.parametrize("does", [ASLEEP, BUSY], ids=["asleep", "busy"])
@@ -78,22 +84,10 @@ def test_a_real_thread_that_is_overdue_without_the_lock_is_not_found(table: Shar
 
 @pytest.mark.slow
 def test_a_worker_is_seized_by_a_thread_that_no_attempt_is_known_to_have(table: SharedAttempts) -> None:
-    worker = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(table.fd), ELSEWHERE],
-        stdout=subprocess.PIPE,
-        text=True,
-        pass_fds=(table.fd,),
-    )
-    assert worker.stdout is not None
-    with worker, worker.stdout:
-        try:
-            worker.stdout.readline()
-            stuck = StuckWorker(worker.pid, table)
-            until = time.monotonic() + 300
-            while not stuck.is_seized():
-                # The attempt itself waits: it is not to blame.
-                assert stuck.find(time.monotonic()) == []
-                assert time.monotonic() < until
-                time.sleep(0.1)
-        finally:
-            worker.kill()
+    with overdue(table, ELSEWHERE) as (_, stuck):
+        until = time.monotonic() + 300
+        while not stuck.is_seized():
+            # The attempt itself waits: it is not to blame.
+            assert stuck.find(time.monotonic()) == []
+            assert time.monotonic() < until
+            time.sleep(0.1)

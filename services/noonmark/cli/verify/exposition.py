@@ -105,7 +105,7 @@ def _measured(report: Report, period_seconds: int | None) -> Any:
     metrics.VERIFY_RUNS.set(report.runs)
     metrics.VERIFY_COMPLETED.set(time.time())
     metrics.VERIFY_PERIOD.replace({} if period_seconds is None else {(): period_seconds})
-    names = [row.name for row in metrics.TABLE if row.shown_by == "verify"]
+    names = [row.name for row in metrics.TABLE if row.shown_by == ("verify",)]
     return metrics.REGISTRY.restricted_registry(names)
 
 
