@@ -75,7 +75,7 @@ def test_what_is_refused_is_told_by_job_and_is_a_problem(database, monkeypatch):
     read = JobSelection.read
 
     def then_cancelled(self: JobSelection, api: Any) -> Any:
-        """As where somebody cancels a job while the command waits for its confirmation."""
+        """As where a user cancels a job while the command waits for its confirmation."""
         jobs = read(self, api)
         api.jobs.delete(next(job["id"] for job in jobs if job["name"] == "report-2"))
         return jobs

@@ -9,7 +9,7 @@ hundreds of times in vain, each time on a CPU, proves that the lock is held; wit
 
 Which thread holds it can only be told of one that sleeps or computes all the time. A handler can also leave
 the lock to a thread of its own, or keep it in C code that wakes now and then. If the pulse asks in vain for
-long, the worker is ended whoever it is: nothing in it moves.
+long, the worker is ended whichever thread has it: nothing in it moves.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class ProcessState:
     def _keeps_only_connections(self) -> bool:
         """Return whether few descriptors were left open, all of them sockets.
 
-        A file can hold a lock, and a pipe keep a reader waiting. They cannot be closed here: whoever opened
+        A file can hold a lock, and a pipe keep a reader waiting. They cannot be closed here: what opened
         them would close the number again, when it is another's.
         """
         left = _descriptors(self._descriptors)

@@ -40,7 +40,7 @@ def connect(
         statement_timeout_seconds: the server cancels a statement after this.
 
     Raises:
-        psycopg.OperationalError: nobody answers, or this process lacks descriptors or memory now.
+        psycopg.OperationalError: no server answers, or this process lacks descriptors or memory now.
     """
     try:
         return _open(dsn, application, autocommit, statement_timeout_seconds)
