@@ -187,7 +187,10 @@ class Menu:
         self.fleet.done["postgres immediate stop"] += 1
 
     def fail_over(self) -> None:
-        """Let the standby take over."""
+        """Let the standby take over; until the next repair there is none again, and the primary restarts."""
+        if not self.world.postgres.can_fail_over:
+            self.crash_postgres()
+            return
         crash = self.dice.random() < 0.5
         self.world.postgres.fail_over(crash=crash)
         self.fleet.done["failover, primary killed" if crash else "failover, primary read-only"] += 1

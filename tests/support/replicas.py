@@ -45,6 +45,8 @@ class Replicas:
         self.primary = 0
         self._ports = [first.port, 0]
         self.failovers = 0
+        self.can_fail_over = False
+        """Whether the other server follows the primary: not between a failover and its repair."""
         self._attach()
         self.proxies: list[Proxy] = [network.proxy(port) for port in self._ports]
         self.url = self._url([proxy.port for proxy in self.proxies])
@@ -92,17 +94,25 @@ class Replicas:
 
     def crash(self) -> None:
         """End the primary without a checkpoint."""
+        if not self.server.is_running():
+            return
         os.kill(self.server.pid, signal.SIGQUIT)
         self.server.process.wait(20)
 
     def restart(self) -> None:
-        """Start the primary again on its folder and port."""
+        """Start the primary again on its folder and port, unless another has taken its place since."""
+        found = self.servers[self.primary]
+        if found is not None and found.is_running():
+            return
         self.servers[self.primary] = self._start(self.primary, self._ports[self.primary])
 
     def fail_over(self, *, crash: bool) -> None:
         """Promote the standby. The old primary is dead, or stays up and read-only."""
+        assert self.can_fail_over
+        self.can_fail_over = False
         old, new = self.primary, 1 - self.primary
-        if crash:
+        if crash or not self.server.is_running():
+            crash = True
             self.server.kill()
         else:
             self.run("alter system set default_transaction_read_only = on", "select pg_reload_conf()")
@@ -135,8 +145,7 @@ class Replicas:
 
     def repair(self) -> None:
         """Have a primary with a standby again; the old primary is made anew from the new one."""
-        if self.servers[self.primary] is None or not self.server.is_running():
-            self.restart()
+        self.restart()
         other = self.servers[1 - self.primary]
         if other is None or not self._follows():
             if other is not None:
@@ -192,6 +201,7 @@ class Replicas:
         self.servers[other] = started
         self._ports[other] = started.port
         self.run("alter system set synchronous_standby_names = '*'", "select pg_reload_conf()")
+        self.can_fail_over = True
 
     def close(self) -> None:
         """Stop both."""

@@ -97,6 +97,22 @@ def test_commands_find_the_primary_wherever_the_address_names_it(
     assert "pool-3-any" in call("pool", "list").stdout
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_failover_between_a_crash_and_its_restart_leaves_a_primary_with_a_standby(
+    replicas: Replicas, read_only: bool
+) -> None:
+    replicas.crash()
+    replicas.fail_over(crash=not read_only)
+    replicas.restart()
+    assert not replicas.can_fail_over
+    replicas.repair()
+    assert replicas.can_fail_over
+    replicas.crash()
+    replicas.crash()
+    replicas.repair()
+    assert (replicas.primary, replicas.can_fail_over) == (1, True)
+
+
 @pytest.mark.timeout(180 + SECONDS * RATE // 100)
 @pytest.mark.parametrize("crash", [True, False], ids=["the_primary_dies", "the_primary_stays_up_read_only"])
 def test_a_failover_under_load_makes_runs_late_and_nothing_else(
