@@ -1,4 +1,4 @@
-"""docs/quickstart.md, typed by a new user: every command, in its order, on a stack of its own."""
+"""docs/quickstart.md and docs/everyday-tasks.md, typed by a new user: every command, in its order, on one stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from tests.support.doc_blocks import blocks_of
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "quickstart.md"
+QUICKSTART = ROOT / "docs" / "quickstart.md"
+TASKS = ROOT / "docs" / "everyday-tasks.md"
 BIN = Path(sys.executable).parent
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.slow]
@@ -41,13 +42,28 @@ SAYS = {
     "noonmark audit": ["job.pause", "key.create"],
     'curl -sS -H "Authorization: Bearer $KEY" "$URL/v1/me"': ['"platform":true'],
     'curl -sS -H "Authorization: Bearer $KEY" "$URL/v1/jobs?label=team:finance"': ["nightly-report"],
+    "noonmark signing-key show default": ["whsec_"],
+    "noonmark why close-books": ["close-books"],
+    "noonmark dead redrive --since yesterday --until today --yes": ["no dead letter"],
+    'noonmark job pause --label team:finance --reason "the ledger is being migrated" --yes': ["close-books"],
+    "noonmark admin key create lena --grant default=viewer --expires-in 90d": ["nmk_"],
+    "noonmark run logs nightly-report -f": ["run is succeeded"],
+    "noonmark job apply -f jobs.yaml": ["unchanged"],
 }
 """What a command must say; of all of them the exit code is looked at."""
 
 
 def commands() -> Iterator[str]:
-    """The commands of the page, with the lines that go on."""
-    for block in blocks_of(PAGE, "console"):
+    """The commands of both pages; the stack is stopped last."""
+    *first, stop = commands_of(QUICKSTART)
+    yield from first
+    yield from commands_of(TASKS)
+    yield stop
+
+
+def commands_of(page: Path) -> Iterator[str]:
+    """The commands of a page, with the lines that go on."""
+    for block in blocks_of(page, "console"):
         if not block.is_run:
             continue
         command = ""
@@ -94,7 +110,7 @@ def wait_for(found: Callable[[], bool], what: str, seconds: float = 60.0) -> Non
 
 
 @pytest.mark.timeout(400)
-def test_every_command_of_the_page_works_and_shows_what_it_is_there_to_show(tmp_path: Path, capsys):
+def test_every_command_of_the_pages_works_and_shows_what_it_is_there_to_show(tmp_path: Path, capsys):
     tmp_path.chmod(0o711)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shell = Shell(tmp_path)
