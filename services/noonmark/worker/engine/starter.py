@@ -18,8 +18,8 @@ from noonmark.service.database_loop import Pace
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
 from noonmark.store.database.row_types import StartedRun
+from noonmark.store.outcomes.earlier_attempts import EarlierAttempts, read_earlier_attempts
 from noonmark.store.outcomes.events import EventTopics
-from noonmark.store.outcomes.notes import checkpoints
 from noonmark.store.runs import held_runs, starts, worker_lease
 from noonmark.store.runs.starts import StartRequest
 from noonmark.telemetry.metrics import (
@@ -172,7 +172,7 @@ class Starter:
         refused = set(started.refused)
         begun = {d.start_request.run_id: d for d in fresh if d.start_request not in refused}
         runs = self._without_forged(connection, begun, started.runs)
-        self._begin(begun, runs, started.checkpoints)
+        self._begin(begun, runs, started.earlier)
         if refused:
             self._expire(connection, started.refused, [d for d in fresh if d.start_request in refused])
         return True
@@ -197,12 +197,12 @@ class Starter:
         try:
             runs, refused = starts.start(connection, self._lease.identity, self._pool, requests)
             again = [request.run_id for request in requests if request.fence > 1]
-            kept = checkpoints(connection, again) if again else {}
+            earlier = read_earlier_attempts(connection, again) if again else {}
             lapsed = bool(refused) and not worker_lease.beat(connection, self._lease.identity)
         except psycopg.Error:
             self._put_back(fresh)
             raise
-        return _Started(runs, refused, kept, lapsed)
+        return _Started(runs, refused, earlier, lapsed)
 
     def _put_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return messages to the front of their buffers: whether they were started is unknown."""
@@ -235,13 +235,16 @@ class Starter:
         return [run for run in runs if run.id not in unfit]
 
     def _begin(
-        self, deliveries: Mapping[UUID, Delivery], runs: Sequence[StartedRun], kept: Mapping[UUID, bytes]
+        self,
+        deliveries: Mapping[UUID, Delivery],
+        runs: Sequence[StartedRun],
+        earlier: Mapping[UUID, EarlierAttempts],
     ) -> None:
         """Pass started runs to the executors."""
         attempts = [RunningAttempt.of(run, deliveries[run.id], self._pool) for run in runs]
-        if kept:
-            for attempt in attempts:
-                attempt.checkpoint = kept.get(attempt.run.id)
+        for attempt in attempts if earlier else ():
+            if (left := earlier.get(attempt.run.id)) is not None:
+                attempt.checkpoint, attempt.rejections = left.checkpoint, left.rejections
         if self._service.traces is not None:
             for attempt in attempts:
                 attempt.trace = AttemptTrace.of(attempt.record.value, attempt.run.id, attempt.fence)
@@ -300,13 +303,13 @@ class _Started:
     Attributes:
         runs: that are running now.
         refused: requests whose start deadline has passed or whose lease is not live.
-        checkpoints: of earlier attempts, by run id.
+        earlier: what earlier attempts left, by run id.
         lapsed: the requests were refused because this worker's lease has lapsed.
     """
 
     runs: list[StartedRun]
     refused: Sequence[StartRequest]
-    checkpoints: Mapping[UUID, bytes]
+    earlier: Mapping[UUID, EarlierAttempts]
     lapsed: bool
 
 
