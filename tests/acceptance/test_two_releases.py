@@ -39,7 +39,9 @@ def test_no_run_that_may_begin_only_once_ends_because_a_worker_does_not_have_its
     old.expected_alive = False
     old.process.send_signal(signal.SIGTERM)
 
-    noonmark.wait(lambda: noonmark.value("select count(*) from runs where state = 'succeeded'") == JOBS, "all")
+    noonmark.wait(
+        lambda: noonmark.value("select count(*) from runs where state = 'succeeded'") == JOBS, "all"
+    )
 
     assert set(noonmark.rows("select attempt, result::text from runs")) == {(1, "1")}
     assert noonmark.rows("select distinct outcome, attempt from attempts") == [("rejected", 1)]

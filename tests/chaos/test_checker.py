@@ -65,7 +65,9 @@ def test_what_cannot_be_judged_is_said_and_never_passed() -> None:
 
 
 @pytest.mark.parametrize(("number", "counts"), [(1, True), (2, True), (3, False)])
-def test_a_rejected_attempt_counts_only_if_a_worker_of_release_0_2_rejected_it(number: int, counts: bool) -> None:
+def test_a_rejected_attempt_counts_only_if_a_worker_of_release_0_2_rejected_it(
+    number: int, counts: bool
+) -> None:
     history = good()
     rejected = Attempt("handed", 3, 1, "rejected", after(4), after(4.1), "no handler", FIRST.id, NOON)
     history.attempts.append(rejected)

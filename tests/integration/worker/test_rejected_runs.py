@@ -41,9 +41,7 @@ class Rollout:
     @property
     def row(self) -> dict[str, object]:
         """State, reason, attempts and fence of the run."""
-        return {
-            name: self.world.run(self.run_id)[name] for name in ("state", "reason", "attempt", "fence")
-        }
+        return {name: self.world.run(self.run_id)[name] for name in ("state", "reason", "attempt", "fence")}
 
     def offer(self, desk: Desk) -> Outcome:
         """Start the run on a worker, and wait for what it records."""
