@@ -15,7 +15,6 @@ from tests.support import child_handlers
 from tests.support.below import below
 from tests.support.cluster import ROOT, wait_until
 from tests.unit.worker.bench import PATIENCE, Bench
-from tests.unit.worker.hands import hand
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState

@@ -149,7 +149,9 @@ def test_only_rejections_after_the_last_call_count(world, desk, older):
     rollout.queue_again()
     (run,) = world.start(desk.identity, [rollout.run_id])
     fence = world.run(run.id)["fence"]
-    assert held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for, fence)]) == 1
+    assert (
+        held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for, fence)]).count == 1
+    )
 
     # A worker that hands the run back has not called its handler.
     assert rejections(world, rollout) == 1
