@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
 import psycopg
 
@@ -40,10 +41,8 @@ class LockedOutcomes:
 
     def divide(self, connection: psycopg.Connection, outcomes: Sequence[Outcome]) -> list[Outcome]:
         """Set aside those of the outcomes whose runs are locked now; return the others."""
-        locked = find_locked(connection, [(o.run.id, o.run.scheduled_for) for o in outcomes])
-        if not locked:
-            return list(outcomes)
-        if not self._outcomes:
+        locked = _locked(connection, outcomes)
+        if locked and not self._outcomes:
             self._backoff.reset()
             self._due_at = time.monotonic() + self._backoff.next_seconds()
         self._outcomes = self._outcomes + [o for o in outcomes if o.run.id in locked]
@@ -53,8 +52,12 @@ class LockedOutcomes:
         """Return and forget those whose runs are not locked any more."""
         self._due_at = time.monotonic() + self._backoff.next_seconds()
         waiting = self._outcomes
-        locked = find_locked(connection, [(o.run.id, o.run.scheduled_for) for o in waiting])
+        locked = _locked(connection, waiting)
         if self._outcomes is not waiting:
             return []  # the lease was lost meanwhile
         self._outcomes = [o for o in waiting if o.run.id in locked]
         return [o for o in waiting if o.run.id not in locked]
+
+
+def _locked(connection: psycopg.Connection, outcomes: Sequence[Outcome]) -> set[UUID]:
+    return find_locked(connection, [(o.run.id, o.run.scheduled_for) for o in outcomes])

@@ -140,29 +140,20 @@ class RecorderLoop:
         identity = self._identity()
         while True:
             try:
-                if connection is None:
-                    connection = self._connect()
+                connection = connection or self._connect()
                 if self._locked:
-                    # While something is locked, each batch is checked first: to wait every time would be slow.
+                    # While a run is locked, each batch is checked first: to wait every time would be slow.
                     outcomes = self._locked.divide(connection, outcomes)
-                if not outcomes:
-                    return connection
-                with connection.transaction():
-                    recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
-                    hit("worker.before_outcome")
-                hit("worker.after_outcome")
+                recorded = self._write(connection, identity, outcomes, unsure=unsure)
             except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
                     if not isinstance(error, psycopg.Error):
                         raise  # not about these outcomes
-                    if (middle := len(outcomes) // 2) > 0:
-                        # One of them is at fault: the others keep their results, logs and checkpoints.
-                        for some in (outcomes[:middle], outcomes[middle:]):
-                            connection = self._record(connection, some, backoff, unsure=unsure)
-                        return connection
+                    if len(outcomes) > 1:
+                        return self._record_halves(connection, outcomes, backoff, unsure=unsure)
                     outcomes = self._without_details(outcomes, error)
                     continue
-                if is_lock_timeout(error) and (others := self._set_aside(connection, outcomes)) is not None:
+                if len(others := self._set_aside(connection, outcomes, error)) < len(outcomes):
                     outcomes = others
                     continue
                 unsure = True
@@ -176,6 +167,51 @@ class RecorderLoop:
                 self.committed(outcomes, recorded)
                 return connection
 
+    def _write(
+        self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
+    ) -> Recorded:
+        if not outcomes:
+            return Recorded()
+        with connection.transaction():
+            recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
+            hit("worker.before_outcome")
+        hit("worker.after_outcome")
+        return recorded
+
+    def _record_halves(
+        self,
+        connection: psycopg.Connection | None,
+        outcomes: list[Outcome],
+        backoff: Backoff,
+        *,
+        unsure: bool,
+    ) -> psycopg.Connection | None:
+        """Record the halves of a batch one after the other: one outcome is at fault, the others keep theirs."""
+        middle = len(outcomes) // 2
+        for some in (outcomes[:middle], outcomes[middle:]):
+            connection = self._record(connection, some, backoff, unsure=unsure)
+        return connection
+
+    def _set_aside(
+        self,
+        connection: psycopg.Connection | None,
+        outcomes: list[Outcome],
+        error: psycopg.Error | OSError,
+    ) -> list[Outcome]:
+        """Set aside outcomes whose runs another session has locked, if that is the error; return the rest.
+
+        All are returned if the lock is that of another row, or of a whole table.
+        """
+        if connection is None or not is_lock_timeout(error):
+            return outcomes
+        try:
+            others = self._locked.divide(connection, outcomes)
+        except psycopg.Error:
+            return outcomes
+        if locked := {o.run.id for o in outcomes} - {o.run.id for o in others}:
+            self._log.warning("outcomes_locked", count=len(locked), run_id=str(min(locked)))
+        return others
+
     def _connect(self) -> psycopg.Connection:
         return connect(
             self._service.settings.dsn,
@@ -184,33 +220,12 @@ class RecorderLoop:
             lock_timeout_seconds=LOCK_WAIT_SECONDS,
         )
 
-    def _set_aside(
-        self, connection: psycopg.Connection | None, outcomes: list[Outcome]
-    ) -> list[Outcome] | None:
-        """Set aside outcomes of runs that another session has locked; return the others, None if there are none.
-
-        None also stands for a lock that is not that of a run: then the whole batch is tried again.
-        """
-        if connection is None:
-            return None
-        try:
-            others = self._locked.divide(connection, outcomes)
-        except psycopg.Error:
-            return None
-        if len(others) == len(outcomes):
-            return None
-        ours = {o.run.id for o in others}
-        locked = next(o.run.id for o in outcomes if o.run.id not in ours)
-        self._log.warning("outcomes_locked", count=len(outcomes) - len(others), run_id=str(locked))
-        return others
-
     def _record_unlocked(
         self, connection: psycopg.Connection | None, backoff: Backoff
     ) -> psycopg.Connection | None:
         """Record outcomes that were set aside and whose runs are not locked any more."""
         try:
-            if connection is None:
-                connection = self._connect()
+            connection = connection or self._connect()
             outcomes = self._locked.take_unlocked(connection)
         except (psycopg.Error, OSError) as error:
             if classify(error) is DbFault.PERMANENT:

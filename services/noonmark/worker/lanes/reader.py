@@ -193,8 +193,8 @@ class LaneReader:
     def leave(self) -> None:
         """Commit what is settled and leave the group: other workers get the partitions at once.
 
-        Messages that were not started are delivered to them. So are those of runs in flight: these are running,
-        so they are not started again.
+        Messages that were not started are delivered to them. Those of runs in flight are too, but these are
+        running, so they are not started again.
         """
         self.consumer.pause()
         self._leaving.set()

@@ -43,8 +43,8 @@ def connect(
         application: shown in `pg_stat_activity`.
         autocommit: True if each statement is its own transaction.
         statement_timeout_seconds: the server cancels a statement after this.
-        lock_timeout_seconds: the server cancels a statement that waits for one lock for this long; by default,
-            half of the other.
+        lock_timeout_seconds: the server cancels a statement that waits for one lock for this long; by default
+            for half of the other time.
 
     Raises:
         psycopg.OperationalError: nobody answers, or this process lacks descriptors or memory now.

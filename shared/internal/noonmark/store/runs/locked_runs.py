@@ -1,4 +1,4 @@
-"""Runs whose rows another transaction has locked, such as that of a person: what is about others must not wait."""
+"""Runs whose rows another transaction has locked, such as a person's: the others must not wait for them."""
 
 from __future__ import annotations
 
