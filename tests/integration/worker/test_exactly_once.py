@@ -222,7 +222,9 @@ def test_a_run_that_was_taken_over_meanwhile_fences_the_commit_off(world, desk):
     fenced = FENCED_WRITES.labels("worker", "finish")
     before = fenced._value.get()
     run = paused.hand.run
-    assert held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for, 1)]).count == 1
+    assert (
+        held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for, 1)]).requeued == 1
+    )
     paused.go_on()
     desk.wait_for(paused.hand)
     wait_until_over(world, desk)

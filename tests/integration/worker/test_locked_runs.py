@@ -91,7 +91,7 @@ def test_the_outcome_of_a_locked_run_is_forgotten_with_the_lease(world, desk, ha
 
 
 def test_a_hand_back_leaves_locked_runs_and_requeues_the_others(world, desk, hands):
-    first, *others = hands
+    first = hands[0]
     given = [hand.fenced_run for hand in hands]
     with locked(world, first.run.id):
         done = held_runs.requeue_unfinished(world.db, desk.identity, given)

@@ -150,7 +150,8 @@ def test_only_rejections_after_the_last_call_count(world, desk, older):
     (run,) = world.start(desk.identity, [rollout.run_id])
     fence = world.run(run.id)["fence"]
     assert (
-        held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for, fence)]).count == 1
+        held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for, fence)]).requeued
+        == 1
     )
 
     # A worker that hands the run back has not called its handler.

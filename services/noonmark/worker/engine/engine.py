@@ -222,7 +222,7 @@ class Engine:
             by_state[live.state].append((run_id, live.scheduled_for, live.fence))
         orphans, ended = by_state["running"], by_state["cancelling"]
         if orphans:
-            count = held_runs.requeue_unfinished(connection, identity, orphans).count
+            count = held_runs.requeue_unfinished(connection, identity, orphans).requeued
             HANDED_BACK.inc(count)
             self._log.warning("runs_handed_back", count=count, why="not held in memory")
             self._hints.outbox()
@@ -316,9 +316,9 @@ class Engine:
             [attempt.fenced_run for attempt in self._released.values()],
         )
         attempts = [a for a in self._released.values() if a.run.id not in done.locked]
-        HANDED_BACK.inc(done.count)
+        HANDED_BACK.inc(done.requeued)
         if attempts:
-            self._log.info("runs_handed_back", count=done.count, why=why)
+            self._log.info("runs_handed_back", count=done.requeued, why=why)
         self._hints.outbox()
         self._in_flight.hand_back(attempts)
         for attempt in attempts:

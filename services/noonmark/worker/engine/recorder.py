@@ -186,7 +186,7 @@ class RecorderLoop:
         *,
         unsure: bool,
     ) -> psycopg.Connection | None:
-        """Record the halves of a batch one after the other: one outcome is at fault, the others keep theirs."""
+        """Record the halves of a batch one by one: one outcome is at fault, the others keep theirs."""
         middle = len(outcomes) // 2
         for some in (outcomes[:middle], outcomes[middle:]):
             connection = self._record(connection, some, backoff, unsure=unsure)

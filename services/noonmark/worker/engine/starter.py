@@ -275,7 +275,7 @@ class Starter:
             connection,
             self._lease.identity,
             [(run.id, run.scheduled_for, deliveries[run.id].start_request.fence) for run in forged],
-        ).count
+        ).requeued
         HANDED_BACK.inc(count)
         self._log.error("messages_forged", count=len(forged), run_id=str(forged[0].id))
         for run in forged:

@@ -68,11 +68,11 @@ class Requeued(NamedTuple):
     """What was requeued of a worker's runs.
 
     Attributes:
-        count: the number of runs that the worker still owned, and that are queued again.
+        requeued: the number of runs that the worker still owned, and that are queued again.
         locked: runs that another transaction has locked; nothing was changed about them.
     """
 
-    count: int
+    requeued: int
     locked: set[UUID]
 
 
