@@ -12,7 +12,7 @@ from tests.support.cluster import ROOT, Cluster
 from tests.support.publish import Load
 
 from noonmark.verify import INVARIANTS, Expected, judge, page
-from noonmark.verify.history import History, LifecycleRecord, Message
+from noonmark.verify.history import Attempt, History, LifecycleRecord, Message
 
 
 def test_a_sound_system_has_no_violation_and_its_duplicate_is_listed() -> None:
@@ -62,6 +62,21 @@ def test_what_cannot_be_judged_is_said_and_never_passed() -> None:
     lines = list(page(report))
     assert lines[0] == "verdict       CLEAN"
     assert sum("not applicable" in line for line in lines) == 8
+
+
+@pytest.mark.parametrize(("number", "counts"), [(1, True), (2, True), (3, False)])
+def test_a_rejected_attempt_counts_only_if_a_worker_of_release_0_2_rejected_it(
+    number: int, counts: bool
+) -> None:
+    history = good()
+    rejected = Attempt("handed", 3, 1, "rejected", after(4), after(4.1), "no handler", FIRST.id, NOON)
+    history.attempts.append(rejected)
+    history.runs = [r._replace(attempt=number, fence=4) if r.id == "handed" else r for r in history.runs]
+    of_attempts = {"attempt_gone", "attempt_count", "outcome", "losses"}
+
+    found = {v.kind for v in judge(history, expected(), bound=BOUND).violations if v.invariant == "S15"}
+
+    assert (not found & of_attempts) is counts
 
 
 def test_times_of_clocks_that_do_not_agree_are_not_compared() -> None:

@@ -304,7 +304,7 @@ class Worker(Actor):
         self.has_news |= bool(orphans or ended)
 
     def _requeue(self, connection: psycopg.Connection, runs: Sequence[held_runs.FencedRun]) -> None:
-        count = held_runs.requeue_unfinished(connection, self.identity, runs)
+        count = held_runs.requeue_unfinished(connection, self.identity, runs).requeued
         self.world.counts["runs handed back"] += count
         self.has_news |= count > 0
 

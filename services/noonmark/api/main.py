@@ -10,11 +10,12 @@ from typing import Final
 from noonmark.api.app import build_app
 from noonmark.api.backend.context import ApiContext
 from noonmark.api.backend.database import Database
-from noonmark.api.backend.group_commit import GroupCommit
+from noonmark.api.backend.group_commit import MAX_WAITING, GroupCommit
 from noonmark.api.backend.job_creation import JobCreator
 from noonmark.api.backend.lag import LaneLags
 from noonmark.api.backend.live_events import LiveRuns
 from noonmark.api.backend.log_followers import LogFollowers
+from noonmark.api.backend.request_slots import RequestSlots
 from noonmark.api.backend.submit import SubmissionAcceptor
 from noonmark.api.http.cursors import Cursors
 from noonmark.api.server.server import ServeLoop
@@ -30,8 +31,6 @@ from noonmark.store.views.lookups import read_cursor_key
 
 CREATING_THREADS: Final = 4
 """Batches of new jobs at once: one is written, the others wait for their commit."""
-
-CREATIONS_WAITING: Final = 5_000
 
 COLLECT_AFTER: Final = (50_000, 20, 100)
 """Thresholds of the garbage collector's generations."""
@@ -58,10 +57,11 @@ def make_parts(
         Cursors(cursor_key),
         topics,
         LaneBacklogs(kafka_config(settings), topics),
-        GroupCommit(JobCreator(database, submitter), threads=CREATING_THREADS, max_waiting=CREATIONS_WAITING),
+        GroupCommit(JobCreator(database, submitter), threads=CREATING_THREADS, max_waiting=MAX_WAITING),
         LiveRuns(kafka_config(settings), topics.lifecycle, most=settings.api_event_streams),
         LaneLags(kafka_config(settings), topics, settings.bound_topics),
         LogFollowers(most=settings.api_event_streams),
+        RequestSlots.for_connections(settings.api_connections),
         traces=traces,
     )
 

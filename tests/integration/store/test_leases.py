@@ -136,7 +136,7 @@ def test_nothing_that_the_lapsed_worker_still_sends_is_taken(world, watch):
     watch.keep_looking(LEASE + 4)
 
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
-    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 0
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]).requeued == 0
     assert starts.start(world.db, worker, "default", [world.ticket(queued)])[0] == []
     assert world.run(run.id)["state"] == "queued"
 

@@ -292,8 +292,15 @@ class Filled:
             "cancel_unowned_runs": {**me, **running_fences},
             "expire_starts": fenced_span([(*row[:2], 1) for row in self.queued]),
             "requeue_runs": {**queued, "reason": "undeliverable"},
+            "find_locked_runs": running,
+            "lock_lost_runs": {
+                **running,
+                "workers": [self.worker.worker],
+                "started_at": [self.started_at],
+            },
             "requeue_lost_runs": {
                 **running,
+                "neighbours": running["ids"],
                 "workers": [self.worker.worker],
                 "started_at": [self.started_at],
                 "loss_budget": 5,

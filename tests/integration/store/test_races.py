@@ -183,7 +183,7 @@ def test_a_run_that_loses_its_worker_while_its_job_is_paused_waits_for_the_resum
         leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5)
     else:
         unfinished = [(run.id, run.scheduled_for, 1) for run in runs]
-        assert held_runs.requeue_unfinished(world.db, worker, unfinished) == 2
+        assert held_runs.requeue_unfinished(world.db, worker, unfinished).requeued == 2
 
     assert states(world, paused) == [("waiting", "paused")]
     waits = how == "lost" and losses

@@ -16,8 +16,9 @@ from noonmark.handlers import Fenced
 from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
+from noonmark.store.outcomes.earlier_attempts import read_earlier_attempts
 from noonmark.store.outcomes.extras import OutcomeExtras
-from noonmark.store.outcomes.notes import Note, checkpoints, save_notes
+from noonmark.store.outcomes.notes import Note, save_notes
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import FENCED_WRITES
@@ -60,7 +61,7 @@ def test_progress_leaves_the_checkpoint_of_an_earlier_attempt(world):
     save_notes(world.db, *worker, [note(run, fence=2, progress=0.1)])
 
     assert kept(world)[run.id] == {"fence": 2, "progress": 0.1, "message": "", "checkpoint": [1, 2]}
-    assert checkpoints(world.db, [run.id]) == {run.id: b"[1,2]"}
+    assert read_earlier_attempts(world.db, [run.id]) == {run.id: (b"[1,2]", 0)}
 
 
 @pytest.mark.parametrize("guard", ["fence", "worker", "epoch", "queued", "cancelling", "succeeded"])

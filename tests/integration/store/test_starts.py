@@ -210,7 +210,7 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     worker = world.worker()
     (run,) = world.started(worker, attempt=2)
 
-    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 1
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]).requeued == 1
 
     row = world.run(run.id)
     assert (row["state"], row["fence"], row["attempt"], row["losses"]) == ("queued", 2, 2, 0)
@@ -218,16 +218,16 @@ def test_a_run_handed_back_is_queued_again_and_burns_no_attempt(world):
     (attempt,) = world.rows("select * from attempts")
     assert (attempt["outcome"], attempt["fence"], attempt["attempt"]) == (AttemptOutcome.HANDED_BACK, 1, 3)
     assert len(world.record(worker, [outcome(run)]).fenced) == 1
-    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 0
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]).requeued == 0
 
 
 def test_a_late_hand_back_leaves_a_run_alone_that_the_same_worker_has_started_again(world):
     worker = world.worker()
     (run,) = world.started(worker)
-    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 1
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]).requeued == 1
     (again,) = world.start(worker, [run.id])
 
-    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]) == 0
+    assert held_runs.requeue_unfinished(world.db, worker, [(run.id, run.scheduled_for, 1)]).requeued == 0
     world.db.execute("update runs set state = 'cancelling' where id = %s", [run.id])
     unowned = [(run.id, run.scheduled_for, 1)]
     assert held_runs.cancel_unowned(world.db, worker, TOPICS, unowned, shards=SHARDS) == 0

@@ -12,7 +12,7 @@ from tests.integration.store.world import World
 from tests.integration.worker.desk import PATIENCE, Desk
 from tests.support.commit_proxy import CommitProxy
 
-from noonmark.core.states import RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.handlers import Snooze
 from noonmark.store.runs import held_runs
 from noonmark.telemetry.metrics import FENCED_WRITES
@@ -222,7 +222,9 @@ def test_a_run_that_was_taken_over_meanwhile_fences_the_commit_off(world, desk):
     fenced = FENCED_WRITES.labels("worker", "finish")
     before = fenced._value.get()
     run = paused.hand.run
-    assert held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for, 1)]) == 1
+    assert (
+        held_runs.requeue_unfinished(world.db, desk.identity, [(run.id, run.scheduled_for, 1)]).requeued == 1
+    )
     paused.go_on()
     desk.wait_for(paused.hand)
     wait_until_over(world, desk)
@@ -328,7 +330,7 @@ def test_an_async_handler_is_refused_with_what_to_do(world, desk):
     outcome = desk.run(pay, ONCE)
 
     row = world.run(outcome.run.id)
-    assert (row["state"], row["reason"]) == ("dead", "rejected")
+    assert (row["state"], outcome.attempt_outcome) == ("retrying", AttemptOutcome.REJECTED)
     assert "make it a plain function" in row["error"]
 
 

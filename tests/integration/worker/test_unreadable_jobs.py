@@ -26,7 +26,7 @@ def test_a_run_of_an_unreadable_job_is_dead_at_once_and_the_others_run(world, de
         desk.wait_for(hand)
 
     (odd,), (plain,) = (world.runs_of(job) for job in jobs)
-    assert (odd["state"], odd["reason"], odd["attempt"]) == ("dead", "rejected", 1)
+    assert (odd["state"], odd["reason"], odd["attempt"]) == ("dead", "rejected", 0)
     assert odd["error"].startswith("this worker cannot read the job of this run: ")
     assert (plain["state"], called) == ("succeeded", [plain["id"]])
     assert (world.count("timers"), world.count("dead_letters")) == (0, 1)

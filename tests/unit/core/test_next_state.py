@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from noonmark.core.failures import Failure, FailureRules, exception_names
-from noonmark.core.next_state import NextState, after_failure
+from noonmark.core.next_state import REJECTION_BUDGET, NextState, after_failure
 from noonmark.core.retry import Age, Dead, DeadReason, Jitter, RetryIn, RetryPolicy
 from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
 
@@ -96,20 +96,46 @@ def test_a_known_failure_follows_the_policy(outcome, delivery, changed, expected
     assert after(outcome, **{"failure": KNOWN, "delivery": delivery, **changed}) == expected
 
 
+NO_RETRIES = RetryPolicy(max_retries=0)
+
+
 @pytest.mark.parametrize("delivery", DeliverySemantics)
 @pytest.mark.parametrize(
-    ("changed", "expected"),
+    "changed",
     [
-        ({}, AGAIN),
-        ({"policy": ONLY_TIMEOUTS}, AGAIN),
-        ({"policy": NEVER_503}, AGAIN),
-        ({"attempt": 3}, dead("rejected")),
-        ({"age": Age(1000)}, dead("rejected")),
-        ({"age": Age(20, 30)}, dead("rejected")),
+        {},
+        {"policy": NO_RETRIES},
+        {"policy": ONLY_TIMEOUTS},
+        {"policy": NEVER_503},
+        {"attempt": 3},
+        {"age": Age(90)},
+        {"age": Age(20, 31)},
+        {"age": Age(1000, 5, counts=False)},
     ],
 )
-def test_work_that_a_worker_cannot_execute_is_retried_without_the_rules(delivery, changed, expected):
-    assert after(REJECTED, delivery=delivery, **changed) == expected
+def test_work_that_a_worker_cannot_execute_is_tried_again_whatever_the_policy_says(delivery, changed):
+    state = after(REJECTED, delivery=delivery, **changed)
+
+    assert (state.state, state.reason) == (RunState.RETRYING, None)
+    assert 2.5 <= state.retry_seconds <= 5
+
+
+@pytest.mark.parametrize("delivery", DeliverySemantics)
+@pytest.mark.parametrize("changed", [{"age": Age(1000)}, {"age": Age(99.9)}, {"age": Age(29, 30)}])
+def test_work_that_nobody_executed_in_time_is_dead_as_rejected(delivery, changed):
+    assert after(REJECTED, delivery=delivery, **changed) == dead("rejected")
+
+
+def test_rejections_have_waits_that_outlast_a_rollout_and_a_budget_that_a_redrive_renews():
+    states = [after(REJECTED, policy=NO_RETRIES, rejections=before) for before in range(2 * REJECTION_BUDGET)]
+
+    life, redriven = states[:REJECTION_BUDGET], states[REJECTION_BUDGET:]
+    assert life[-1] == redriven[-1] == dead("rejected")
+    assert {state.state for state in (*life[:-1], *redriven[:-1])} == {RunState.RETRYING}
+    for one in (life, redriven):
+        waits = [state.retry_seconds for state in one[:-1]]
+        longest = [5, 10, 20, 40, 80, 160, 320, 600, 600]
+        assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True))
 
 
 @pytest.mark.parametrize("reason", DeadReason)

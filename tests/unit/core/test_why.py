@@ -284,13 +284,23 @@ def test_what_will_be_missing_when_a_job_comes_due_is_told_and_does_not_lead():
 
 def test_a_run_that_workers_reject_names_what_they_lack_before_its_retries():
     path = way(pool=PoolFacts(1, NOW, 0, "no x", "handler"))
-    retrying = run(state="retrying", attempt=1, retry_at=NOW + timedelta(seconds=5))
+    retrying = run(state="retrying", attempt=0, retry_at=NOW + timedelta(seconds=5), error="no handler x")
 
     assert blocking(facts(run=retrying, path=path)) == [Blocker.NO_WORKER_FOR_HANDLER, Blocker.RETRYING]
     assert codes(facts(run=ended(RunState.DEAD, "rejected"), path=path)) == [
         Blocker.NO_WORKER_FOR_HANDLER,
         Blocker.DEAD,
     ]
+
+
+def test_an_attempt_that_was_given_back_has_no_number():
+    given = {"attempt": 0, "error": "no handler x"}
+    (retrying,) = explain(facts(run=run(state="retrying", retry_at=NOW + timedelta(seconds=5), **given)))
+    (dead,) = explain(facts(run=ended(RunState.DEAD, "rejected", **given)))
+
+    assert retrying.sentence.startswith("it has to be tried again: no handler x; the next one")
+    assert "(rejected): no handler x" in dead.sentence
+    assert "attempt" not in dead.sentence
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tests.unit.worker.hands import NOW, hand
 
 from noonmark.attempts import outcomes
 from noonmark.core.failures import Failure
+from noonmark.core.next_state import REJECTION_BUDGET
 from noonmark.core.states import AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers import Cancel, Discard, Retry, Snooze
 from noonmark.handlers.exceptions import from_wire, to_wire
@@ -103,14 +104,16 @@ def test_a_timeout_is_a_failure_of_its_own_kind():
 
 
 def test_work_that_this_worker_cannot_do_is_tried_again_for_another_may():
-    outcome = outcomes.rejected(hand(retry={"max_retries": 9}), "no such handler")
+    outcome = outcomes.rejected(hand(retry={"max_retries": 0}), "no such handler")
 
     assert (outcome.state, outcome.attempt_outcome) == (RunState.RETRYING, AttemptOutcome.REJECTED)
     assert outcome.error == "no such handler"
 
 
 def test_work_that_nobody_could_do_is_dead_as_rejected():
-    outcome = outcomes.rejected(hand(retry={"max_retries": 0}), "no such handler")
+    held = hand(retry={"max_retries": 20})
+    held.rejections = REJECTION_BUDGET - 1
+    outcome = outcomes.rejected(held, "no such handler")
 
     assert (outcome.state, outcome.attempt_outcome) == (RunState.DEAD, AttemptOutcome.REJECTED)
     assert (outcome.reason, outcome.error) == ("rejected", "no such handler")

@@ -13,6 +13,7 @@ from noonmark.api.backend.job_creation import CreateRequest
 from noonmark.api.backend.lag import LaneLags
 from noonmark.api.backend.live_events import LiveRuns
 from noonmark.api.backend.log_followers import LogFollowers
+from noonmark.api.backend.request_slots import RequestSlots
 from noonmark.api.backend.submit import SubmissionAcceptor
 from noonmark.api.http.cursors import Cursors
 from noonmark.api.http.rate_limits import Rates
@@ -39,6 +40,7 @@ class ApiContext:
         lags: measures the lag of all subscriptions on request.
         live: sends outcomes of runs to streams.
         log_followers: the open streams of logs.
+        slots: how much of the threads and connections one credential uses.
         guesses: rate limits of unauthenticated completion reports.
         traces: None if traces are off.
         creations: creates jobs; concurrent requests share one transaction.
@@ -54,6 +56,7 @@ class ApiContext:
     live: LiveRuns
     lags: LaneLags
     log_followers: LogFollowers
+    slots: RequestSlots
     guesses: Rates = field(default_factory=Rates)
     traces: RunTraces | None = None
 

@@ -13,6 +13,9 @@ Answer = TypeVar("Answer")
 
 StartNext = Callable[[], None]
 
+MAX_WAITING: Final = 5_000
+"""Most requests that create a job and wait; one credential has at most three quarters of them."""
+
 _MOST_TOGETHER: Final = 200
 _IDLE_SECONDS: Final = 10.0
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from types import MappingProxyType
 from typing import Annotated, Any, Final, get_origin
 
@@ -21,18 +22,20 @@ from starlette.responses import Response
 
 from noonmark.api.backend.context import ApiContext
 from noonmark.api.backend.database import Session
+from noonmark.api.backend.request_slots import TooManyRequestsError
 from noonmark.api.http.problems import ProblemError
 from noonmark.core.access.roles import ROLE_FOR, Permission, Principal
 from noonmark.schemas.api.common import Problem
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
 from noonmark.schemas.problems.refusal import printable, suggestion
 from noonmark.schemas.problems.screening import MAX_DEPTH, parse_json
-from noonmark.schemas.problems.types import FORBIDDEN, MALFORMED, NOT_FOUND
+from noonmark.schemas.problems.types import FORBIDDEN, MALFORMED, NOT_FOUND, TOO_MANY_REQUESTS
 from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 
 DEFAULT_NAMESPACE: Final = "default"
 _NO_PARAMETERS: Final[Mapping[str, bool]] = MappingProxyType({})
 _NAMESPACE: Final = re.compile(NAMESPACE_PATTERN)
+_RETRY_SECONDS: Final = "5"
 LONGEST_KEY: Final = 200
 """Most characters of an idempotency key."""
 
@@ -308,13 +311,31 @@ class Route(APIRoute):
         serve, need = super().get_route_handler(), needs_of(self)
         assert need is not None
         known = dict(sorted(_query_parameters(self.dependant)))
+        uses_a_thread = not iscoroutinefunction(self.endpoint)
 
         async def handle(request: Request) -> Response:
-            await need(request)
+            caller = await need(request)
             check_query(request, known)
-            return await serve(_ScreenedRequest(request.scope, request.receive))
+            screened = _ScreenedRequest(request.scope, request.receive)
+            if not uses_a_thread:
+                return await serve(screened)
+            async with _slot(caller):
+                return await serve(screened)
 
         return handle
+
+
+@asynccontextmanager
+async def _slot(caller: Caller) -> AsyncIterator[None]:
+    """Hold one of the credential's slots for threads and connections."""
+    try:
+        async with caller.parts.slots.slot(caller.principal.id):
+            yield
+    except TooManyRequestsError as error:
+        # Like one that exceeds its rate, it is not audited: that would use up what it was refused for.
+        caller.request.scope["noonmark.audited"] = True
+        detail = f"{error}; wait {_RETRY_SECONDS} s"
+        raise ProblemError(TOO_MANY_REQUESTS, detail, headers={"Retry-After": _RETRY_SECONDS}) from None
 
 
 def _query_parameters(dependant: Dependant) -> Iterator[tuple[str, bool]]:

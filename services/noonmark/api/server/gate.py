@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from anyio import to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from noonmark.api.backend.group_commit import MAX_WAITING
 from noonmark.api.http.problems import ProblemError, problem_response
 from noonmark.api.http.rate_limits import Rates
 from noonmark.api.requests.routing import Caller
@@ -46,6 +47,7 @@ COMPLETION: Final = re.compile(r"/v1/(?:runs|executions)/[0-9a-fA-F-]{36}/comple
 """Completion reports have the one-time token of their run instead of a credential."""
 
 REQUEST_ID: Final = "Noonmark-Request-Id"
+JOBS_PATH: Final = "/v1/jobs"
 BULK_PATH: Final = "/v1/jobs/bulk"
 EVENTS_PATH: Final = "/v1/events"
 _MOST_BULK: Final = 4
@@ -109,7 +111,11 @@ class RequestGuard:
         self._rates = Rates()
         self._failures = Rates()
         # Most open requests of one credential, so that it cannot use up all memory or all streams.
-        self._most_open = {BULK_PATH: _MOST_BULK, EVENTS_PATH: -(-settings.api_event_streams * 3 // 4)}
+        self._most_open = {
+            BULK_PATH: _MOST_BULK,
+            EVENTS_PATH: -(-settings.api_event_streams * 3 // 4),
+            JOBS_PATH: MAX_WAITING * 3 // 4,
+        }
         self._open: Counter[tuple[str, str]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

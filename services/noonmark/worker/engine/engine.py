@@ -22,6 +22,7 @@ from noonmark.store.database.hints import HintSender
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import finish, held_runs, starts
 from noonmark.store.runs.held_runs import LiveRun
+from noonmark.store.runs.locked_runs import LOCK_WAIT_SECONDS, find_locked
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import HANDED_BACK, HEARTBEAT_AGE, WORKER_SLOTS
 from noonmark.worker.engine.late_starts import LateStarts
@@ -38,6 +39,8 @@ _TEND_SECONDS = 0.005
 _RECONCILE_SECONDS = 2.0
 _OVERDUE_SECONDS = 1.0
 _LAST_OUTCOMES_SECONDS = 5.0
+_LOCKED_SECONDS = 1.0
+_LEAVE_SECONDS = 1.0
 
 
 class Engine:
@@ -107,6 +110,7 @@ class Engine:
         self._overdue_at = 0.0
         self._stops = StopRequests()
         self._released: dict[Any, RunningAttempt] = {}
+        self._requeue_at = 0.0
         self._late_starts = LateStarts()
 
     def run(self, stop: threading.Event) -> None:
@@ -115,7 +119,12 @@ class Engine:
         drained = False
         while not drained:
             try:
-                with connect(self._service.settings.dsn, application="worker", autocommit=True) as connection:
+                with connect(
+                    self._service.settings.dsn,
+                    application="worker",
+                    autocommit=True,
+                    lock_timeout_seconds=LOCK_WAIT_SECONDS,
+                ) as connection:
                     drained = self._work(connection, stop, backoff)
             except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
@@ -132,7 +141,8 @@ class Engine:
             if self._lease.identity.worker == 0 or self._lease.lost.is_set():
                 self._renew(connection)
             self._progress.beat()
-            self._requeue_released(connection, "an earlier try failed")
+            if time.monotonic() >= self._requeue_at:
+                self._requeue_released(connection, "an earlier try failed")
             problem = self._lease.problem()
             # A worker that cannot keep a lease would only lose what it starts.
             started = not problem and self._starter.start_batch(connection)
@@ -191,7 +201,9 @@ class Engine:
         if to_cancel:
             self._executors.cancel(to_cancel)
         unowned = [(run_id, live) for run_id, live in held.live.items() if (run_id, live.fence) not in mine]
-        if unowned:
+        locked = find_locked(connection, [(run_id, live.scheduled_for) for run_id, live in unowned])
+        # The next pass finds again what is locked.
+        if unowned := [each for each in unowned if each[0] not in locked]:
             self._release_unowned(connection, identity, unowned)
         done = [
             batch
@@ -210,7 +222,7 @@ class Engine:
             by_state[live.state].append((run_id, live.scheduled_for, live.fence))
         orphans, ended = by_state["running"], by_state["cancelling"]
         if orphans:
-            count = held_runs.requeue_unfinished(connection, identity, orphans)
+            count = held_runs.requeue_unfinished(connection, identity, orphans).requeued
             HANDED_BACK.inc(count)
             self._log.warning("runs_handed_back", count=count, why="not held in memory")
             self._hints.outbox()
@@ -233,9 +245,8 @@ class Engine:
 
     def _drain(self, connection: psycopg.Connection) -> bool:
         """Finish what fits into the drain time, hand back the rest, and release the lease."""
-        for reader in self._readers:
-            reader.stop_taking()
         held_runs.drain(connection, self._lease.identity)
+        self._leave_groups()
         settings, hurry = self._service.settings, self._service.hurry
         until = time.monotonic() + settings.drain_seconds
         # Children that cannot finish in time are stopped early enough for their grace to fit into the drain.
@@ -261,6 +272,19 @@ class Engine:
             self._lease.leave(connection)
         return True
 
+    def _leave_groups(self) -> None:
+        """Give up all partitions before anything is handed back.
+
+        Messages that were not started, and those of runs that are handed back, would otherwise wait in these
+        partitions until this worker has left. A Kafka that does not answer must not hold up the drain.
+        """
+        for reader in self._readers:
+            reader.leave()
+        until = time.monotonic() + _LEAVE_SECONDS
+        for reader in self._readers:
+            reader.left.wait(max(0.0, until - time.monotonic()))
+        self._progress.beat()
+
     def _hand_back_unbegun(self, connection: psycopg.Connection) -> None:
         if unbegun := self._executors.unbegun():
             self._hand_back(connection, unbegun, "the lease may have been over before they began")
@@ -281,21 +305,28 @@ class Engine:
         """Queue released runs again; if that fails, the next pass tries again before it starts anything.
 
         Later would be too late: if the first try was committed after all, one of them may run here again.
+        Only those that another transaction has locked can wait: nothing was written about them.
         """
-        attempts = list(self._released.values())
-        if not attempts:
+        self._requeue_at = 0.0
+        if not self._released:
             return
-        count = held_runs.requeue_unfinished(
+        done = held_runs.requeue_unfinished(
             connection,
             self._lease.identity,
-            [attempt.fenced_run for attempt in attempts],
+            [attempt.fenced_run for attempt in self._released.values()],
         )
-        HANDED_BACK.inc(count)
-        self._log.info("runs_handed_back", count=count, why=why)
+        attempts = [a for a in self._released.values() if a.run.id not in done.locked]
+        HANDED_BACK.inc(done.requeued)
+        if attempts:
+            self._log.info("runs_handed_back", count=done.requeued, why=why)
         self._hints.outbox()
         self._in_flight.hand_back(attempts)
-        self._released.clear()
+        for attempt in attempts:
+            self._released.pop(attempt.key)
         settle_records(self._readers, attempts)
+        if done.locked:
+            self._log.warning("runs_locked", count=len(done.locked), run_id=str(min(done.locked)))
+            self._requeue_at = time.monotonic() + _LOCKED_SECONDS
 
     def _await_end(self, keys: Sequence[Any]) -> None:
         """Wait until no child of released runs is left: none may run here and on another worker at once."""

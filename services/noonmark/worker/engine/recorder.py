@@ -21,9 +21,11 @@ from noonmark.store.database.hints import HintSender
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import finish
 from noonmark.store.runs.finish import Outcome, Recorded
+from noonmark.store.runs.locked_runs import LOCK_WAIT_SECONDS, is_lock_timeout
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import ATTEMPT_DURATION, FENCED_WRITES
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
+from noonmark.worker.engine.locked_outcomes import LockedOutcomes
 from noonmark.worker.engine.starter import SlotPlanner
 from noonmark.worker.in_flight import RunsInFlight, StartBatches
 from noonmark.worker.lanes.reader import LaneReader, settle_records
@@ -70,6 +72,7 @@ class RecorderLoop:
         self._identity = identity
         self._settled = settled
         self._inbox: deque[Outcome] = deque()
+        self._locked = LockedOutcomes()
         self._wake = threading.Event()
         self._progress = service.health.progress(self.name, 30.0)
         self.closed = threading.Event()
@@ -87,11 +90,12 @@ class RecorderLoop:
     def forget(self) -> None:
         """Drop the outcomes of a lost lease: their runs belong to other workers now."""
         self._inbox.clear()
+        self._locked.clear()
 
     @property
     def waiting(self) -> int:
         """The number of outcomes not yet recorded."""
-        return len(self._inbox)
+        return len(self._inbox) + len(self._locked)
 
     def run(self, stop: threading.Event) -> None:
         """Record until the engine closes the recorder, after the last outcome of a drain."""
@@ -109,6 +113,8 @@ class RecorderLoop:
                     connection = self._record(connection, outcomes, backoff)
                     if backoff.failures:
                         backoff.reset()
+                if self._locked.is_due():
+                    connection = self._record_unlocked(connection, backoff)
         finally:
             if connection is not None:
                 connection.close()
@@ -134,22 +140,21 @@ class RecorderLoop:
         identity = self._identity()
         while True:
             try:
-                if connection is None:
-                    connection = connect(self._service.settings.dsn, application="recorder", autocommit=True)
-                with connection.transaction():
-                    recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
-                    hit("worker.before_outcome")
-                hit("worker.after_outcome")
+                connection = connection or self._connect()
+                if self._locked:
+                    # While a run is locked, each batch is checked first: to wait every time would be slow.
+                    outcomes = self._locked.divide(connection, outcomes)
+                recorded = self._write(connection, identity, outcomes, unsure=unsure)
             except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
                     if not isinstance(error, psycopg.Error):
                         raise  # not about these outcomes
-                    if (middle := len(outcomes) // 2) > 0:
-                        # One of them is at fault: the others keep their results, logs and checkpoints.
-                        for some in (outcomes[:middle], outcomes[middle:]):
-                            connection = self._record(connection, some, backoff, unsure=unsure)
-                        return connection
+                    if len(outcomes) > 1:
+                        return self._record_halves(connection, outcomes, backoff, unsure=unsure)
                     outcomes = self._without_details(outcomes, error)
+                    continue
+                if len(others := self._set_aside(connection, outcomes, error)) < len(outcomes):
+                    outcomes = others
                     continue
                 unsure = True
                 self._log.warning("outcomes_not_recorded_yet", count=len(outcomes), error=str(error).strip())
@@ -161,6 +166,73 @@ class RecorderLoop:
             else:
                 self.committed(outcomes, recorded)
                 return connection
+
+    def _write(
+        self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool
+    ) -> Recorded:
+        if not outcomes:
+            return Recorded()
+        with connection.transaction():
+            recorded = self.record_in(connection, identity, outcomes, unsure=unsure)
+            hit("worker.before_outcome")
+        hit("worker.after_outcome")
+        return recorded
+
+    def _record_halves(
+        self,
+        connection: psycopg.Connection | None,
+        outcomes: list[Outcome],
+        backoff: Backoff,
+        *,
+        unsure: bool,
+    ) -> psycopg.Connection | None:
+        """Record the halves of a batch one by one: one outcome is at fault, the others keep theirs."""
+        middle = len(outcomes) // 2
+        for some in (outcomes[:middle], outcomes[middle:]):
+            connection = self._record(connection, some, backoff, unsure=unsure)
+        return connection
+
+    def _set_aside(
+        self,
+        connection: psycopg.Connection | None,
+        outcomes: list[Outcome],
+        error: psycopg.Error | OSError,
+    ) -> list[Outcome]:
+        """Set aside outcomes whose runs another session has locked, if that is the error; return the rest.
+
+        All are returned if the lock is that of another row, or of a whole table.
+        """
+        if connection is None or not is_lock_timeout(error):
+            return outcomes
+        try:
+            others = self._locked.divide(connection, outcomes)
+        except psycopg.Error:
+            return outcomes
+        if locked := {o.run.id for o in outcomes} - {o.run.id for o in others}:
+            self._log.warning("outcomes_locked", count=len(locked), run_id=str(min(locked)))
+        return others
+
+    def _connect(self) -> psycopg.Connection:
+        return connect(
+            self._service.settings.dsn,
+            application="recorder",
+            autocommit=True,
+            lock_timeout_seconds=LOCK_WAIT_SECONDS,
+        )
+
+    def _record_unlocked(
+        self, connection: psycopg.Connection | None, backoff: Backoff
+    ) -> psycopg.Connection | None:
+        """Record outcomes that were set aside and whose runs are not locked any more."""
+        try:
+            connection = connection or self._connect()
+            outcomes = self._locked.take_unlocked(connection)
+        except (psycopg.Error, OSError) as error:
+            if classify(error) is DbFault.PERMANENT:
+                raise
+            return _still_usable(connection, error)
+        # Whether an earlier try of them was sure was not kept.
+        return self._record(connection, outcomes, backoff, unsure=True) if outcomes else connection
 
     def record_in(
         self, connection: psycopg.Connection, identity: Identity, outcomes: list[Outcome], *, unsure: bool

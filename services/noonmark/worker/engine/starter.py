@@ -18,9 +18,10 @@ from noonmark.service.database_loop import Pace
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
 from noonmark.store.database.row_types import StartedRun
+from noonmark.store.outcomes.earlier_attempts import EarlierAttempts, read_earlier_attempts
 from noonmark.store.outcomes.events import EventTopics
-from noonmark.store.outcomes.notes import checkpoints
 from noonmark.store.runs import held_runs, starts, worker_lease
+from noonmark.store.runs.locked_runs import find_locked, is_lock_timeout
 from noonmark.store.runs.starts import StartRequest
 from noonmark.telemetry.metrics import (
     DUPLICATE_MESSAGES,
@@ -42,6 +43,7 @@ _WINDOW_SECONDS: Final = 0.1
 """Short runs are started ahead: at most as many as finish in this time."""
 
 _MOST_STARTS: Final = 1000
+_LOCKED_SECONDS: Final = 1.0
 _SMOOTHING_SECONDS: Final = 0.5
 
 
@@ -147,9 +149,12 @@ class Starter:
         self._in_flight = in_flight
         self._shards = shards
         self._pace = Pace(_PAUSE_SECONDS)
+        self._locked: list[Delivery] = []
+        self._locked_until = 0.0
 
     def start_batch(self, connection: psycopg.Connection) -> bool:
         """Start one batch, taken from the lanes by their shares; return whether there was one."""
+        self._take_up_locked()
         if not any(reader.buffer for reader in self._readers):
             return False
         self._pace.hold(self._service.stop)
@@ -162,7 +167,12 @@ class Starter:
         if not fresh:
             return True
         hit("worker.before_start")
-        started = self._request(connection, fresh)
+        if self._locked:
+            # While a run is locked, each batch is checked first: to wait every time would be slow.
+            fresh = self._without_locked(connection, fresh)
+        started = self._request(connection, fresh) if fresh else None
+        if started is None:
+            return True
         if started.lapsed:
             # The messages are good: they wait for the next lease.
             self._lease.lapse(self._lease.identity.worker)
@@ -171,8 +181,12 @@ class Starter:
         hit("worker.after_start")
         refused = set(started.refused)
         begun = {d.start_request.run_id: d for d in fresh if d.start_request not in refused}
-        runs = self._without_forged(connection, begun, started.runs)
-        self._begin(begun, runs, started.checkpoints)
+        try:
+            runs = self._without_forged(connection, begun, started.runs)
+        except psycopg.Error:
+            self._put_back(fresh)  # the start statement returns those that it has started again
+            raise
+        self._begin(begun, runs, started.earlier)
         if refused:
             self._expire(connection, started.refused, [d for d in fresh if d.start_request in refused])
         return True
@@ -191,18 +205,54 @@ class Starter:
             self._settle_unstarted(twice)
         return list(fresh.values())
 
-    def _request(self, connection: psycopg.Connection, fresh: Sequence[Delivery]) -> _Started:
-        """Run the start statement; if it fails, put the messages back."""
+    def _request(self, connection: psycopg.Connection, fresh: Sequence[Delivery]) -> _Started | None:
+        """Run the start statement. If it fails, put the messages back; None: others than these are locked."""
         requests = [delivery.start_request for delivery in fresh]
         try:
             runs, refused = starts.start(connection, self._lease.identity, self._pool, requests)
             again = [request.run_id for request in requests if request.fence > 1]
-            kept = checkpoints(connection, again) if again else {}
+            earlier = read_earlier_attempts(connection, again) if again else {}
             lapsed = bool(refused) and not worker_lease.beat(connection, self._lease.identity)
-        except psycopg.Error:
-            self._put_back(fresh)
-            raise
-        return _Started(runs, refused, kept, lapsed)
+        except psycopg.Error as error:
+            self._recover(connection, fresh, error)
+            return None
+        return _Started(runs, refused, earlier, lapsed)
+
+    def _recover(
+        self, connection: psycopg.Connection, deliveries: Sequence[Delivery], error: psycopg.Error
+    ) -> None:
+        """Put messages back after a failed statement about them; set aside those whose runs are locked.
+
+        Raises:
+            psycopg.Error: the error, if it has another reason than a locked run.
+        """
+        others = list(deliveries)
+        try:
+            if is_lock_timeout(error):
+                others = self._without_locked(connection, deliveries)
+        finally:
+            self._put_back(others)
+        if len(others) == len(deliveries):
+            raise error
+
+    def _without_locked(
+        self, connection: psycopg.Connection, deliveries: Sequence[Delivery]
+    ) -> list[Delivery]:
+        """Set aside messages whose runs another session has locked, such as a person's; return the others."""
+        requests = [delivery.start_request for delivery in deliveries]
+        locked = find_locked(connection, [(request.run_id, request.scheduled_for) for request in requests])
+        if not locked:
+            return list(deliveries)
+        self._log.warning("starts_locked", count=len(locked), run_id=str(min(locked)))
+        self._locked += [d for d in deliveries if d.start_request.run_id in locked]
+        self._locked_until = time.monotonic() + _LOCKED_SECONDS
+        return [d for d in deliveries if d.start_request.run_id not in locked]
+
+    def _take_up_locked(self) -> None:
+        """Buffer again, after a wait, the messages that were set aside: they are checked again."""
+        if self._locked and time.monotonic() >= self._locked_until:
+            locked, self._locked = self._locked, []
+            self._put_back(locked)
 
     def _put_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return messages to the front of their buffers: whether they were started is unknown."""
@@ -225,7 +275,7 @@ class Starter:
             connection,
             self._lease.identity,
             [(run.id, run.scheduled_for, deliveries[run.id].start_request.fence) for run in forged],
-        )
+        ).requeued
         HANDED_BACK.inc(count)
         self._log.error("messages_forged", count=len(forged), run_id=str(forged[0].id))
         for run in forged:
@@ -235,13 +285,16 @@ class Starter:
         return [run for run in runs if run.id not in unfit]
 
     def _begin(
-        self, deliveries: Mapping[UUID, Delivery], runs: Sequence[StartedRun], kept: Mapping[UUID, bytes]
+        self,
+        deliveries: Mapping[UUID, Delivery],
+        runs: Sequence[StartedRun],
+        earlier: Mapping[UUID, EarlierAttempts],
     ) -> None:
         """Pass started runs to the executors."""
         attempts = [RunningAttempt.of(run, deliveries[run.id], self._pool) for run in runs]
-        if kept:
-            for attempt in attempts:
-                attempt.checkpoint = kept.get(attempt.run.id)
+        for attempt in attempts if earlier else ():
+            if (left := earlier.get(attempt.run.id)) is not None:
+                attempt.checkpoint, attempt.rejections = left.checkpoint, left.rejections
         if self._service.traces is not None:
             for attempt in attempts:
                 attempt.trace = AttemptTrace.of(attempt.record.value, attempt.run.id, attempt.fence)
@@ -255,7 +308,12 @@ class Starter:
         self, connection: psycopg.Connection, refused: Sequence[StartRequest], over: Sequence[Delivery]
     ) -> None:
         """Record the verdict of runs whose start deadline has passed, and settle all refused messages."""
-        for lane, count in starts.expire(connection, self._topics, refused, shards=self._shards).items():
+        try:
+            expired = starts.expire(connection, self._topics, refused, shards=self._shards)
+        except psycopg.Error as error:
+            self._recover(connection, over, error)
+            return
+        for lane, count in expired.items():
             count_start_deadline(lane, count)
         self._settle_unstarted(over)
 
@@ -300,13 +358,13 @@ class _Started:
     Attributes:
         runs: that are running now.
         refused: requests whose start deadline has passed or whose lease is not live.
-        checkpoints: of earlier attempts, by run id.
+        earlier: what earlier attempts left, by run id.
         lapsed: the requests were refused because this worker's lease has lapsed.
     """
 
     runs: list[StartedRun]
     refused: Sequence[StartRequest]
-    checkpoints: Mapping[UUID, bytes]
+    earlier: Mapping[UUID, EarlierAttempts]
     lapsed: bool
 
 

@@ -26,6 +26,7 @@ from noonmark.worker.lanes.rejected_messages import RefusedMessages
 
 _POLL_SECONDS = 0.5
 _POLL_RECORDS = 1000
+_DRAINED_SECONDS = 1.0
 _SPARE_SECONDS = 30.0
 _COMMIT_SECONDS = 0.5
 _KEY_REFRESH_SECONDS = 1.0
@@ -130,7 +131,10 @@ class LaneReader:
         self.name = f"lane_{lane.label}"
         self.lane = lane
         self.buffer: deque[Delivery] = deque()
+        self.left = threading.Event()
+        """Set once the group was left, or could not be left in time."""
         self.closed = threading.Event()
+        self._leaving = threading.Event()
         self._service = service
         self._pool = pool
         self._keyring = keyring
@@ -152,12 +156,12 @@ class LaneReader:
         )
 
     def run(self, stop: threading.Event) -> None:
-        """Poll until `closed`, also while draining, to stay in the group and move offsets."""
+        """Poll until the engine leaves the group, which it does when a drain begins, or closes the reader."""
         del stop  # the engine sets `closed` when no run is in flight any more
         ready = False
         spare_at = time.monotonic() + _SPARE_SECONDS
         try:
-            while not self.closed.is_set():
+            while not (self._leaving.is_set() or self.closed.is_set()):
                 records = self.consumer.poll_batch(_POLL_RECORDS, _POLL_SECONDS)
                 self._progress.beat()
                 self._count_errors()
@@ -173,6 +177,9 @@ class LaneReader:
         finally:
             self.consumer.close()
             self._count_errors()
+            self.left.set()
+        while not self.closed.wait(_DRAINED_SECONDS):
+            self._progress.beat()
 
     def taken(self) -> None:
         """Resume a paused lane if the buffer is half empty; called by the engine after it took messages."""
@@ -183,9 +190,14 @@ class LaneReader:
         ):
             self.consumer.resume()
 
-    def stop_taking(self) -> None:
-        """Take no more messages. Buffered ones are not committed: Kafka delivers them to another worker."""
+    def leave(self) -> None:
+        """Commit what is settled and leave the group: other workers get the partitions at once.
+
+        Messages that were not started are delivered to them. Those of runs in flight are too, but these are
+        running, so they are not started again.
+        """
         self.consumer.pause()
+        self._leaving.set()
         self.buffer.clear()
 
     def _count_errors(self) -> None:

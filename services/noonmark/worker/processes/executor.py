@@ -143,7 +143,7 @@ class Processes:
         for warm in [warm for idle in self._idle.values() for warm in idle]:
             warm.close()
         self._idle.clear()
-        self._launcher.close()
+        await self._launcher.close()
 
     async def _run_in_turn(self, attempt: RunningAttempt, context: Context, *, suspect: bool) -> Outcome:
         submitted_at = time.monotonic()

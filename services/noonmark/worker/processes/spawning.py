@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections import deque
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -29,6 +31,8 @@ _LAST_READS: Final = 64
 _MESSAGE_BYTES: Final = 64 * 1024
 _END_SECONDS: Final = 2.0
 """For a supervisor whose socket is closed: it kills what is left, which takes milliseconds."""
+
+_LOOK_SECONDS: Final = 0.01
 
 _log = get_logger()
 T = TypeVar("T")
@@ -220,6 +224,8 @@ class ChildLauncher:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._children: dict[int, Child] = {}
+        self._unsent: deque[_Command] = deque()
+        self._ending: set[asyncio.Task[None]] = set()
         self._number = 0
 
     def spawn(
@@ -260,12 +266,39 @@ class ChildLauncher:
         return child
 
     def send(self, request: Mapping[str, object], descriptors: Sequence[int] = ()) -> None:
-        """Send a command; without a supervisor no child runs, so there is nothing to send."""
-        if self._socket is not None:
+        """Send a command, at once or when the supervisor has read earlier ones; without one, send nothing.
+
+        Raises:
+            OSError: there are no descriptors left to keep the command.
+        """
+        if self._socket is None:
+            return
+        if not self._unsent:
             try:
                 socket.send_fds(self._socket, [orjson.dumps(request)], descriptors)
+            except BlockingIOError:
+                asyncio.get_running_loop().add_writer(self._socket.fileno(), self._send_unsent)
             except OSError as error:
                 self._lost(str(error))
+                return
+            else:
+                return
+        self._unsent.append(_Command(request, descriptors))
+
+    def _send_unsent(self) -> None:
+        """Send what did not fit into the socket before, in order."""
+        if self._socket is None:
+            return
+        try:
+            while self._unsent:
+                self._unsent[0].send(self._socket)
+                self._unsent.popleft()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lost(str(error))
+            return
+        asyncio.get_running_loop().remove_writer(self._socket.fileno())
 
     def kill_all(self) -> None:
         """Kill every child, and give no child a grace from now on."""
@@ -273,9 +306,10 @@ class ChildLauncher:
         for child in list(self._children.values()):
             child.kill()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop the supervisor, and all children with it."""
         self._lost("the worker is ending")
+        await asyncio.gather(*self._ending)
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the supervisor process if there is none."""
@@ -297,6 +331,8 @@ class ChildLauncher:
         except BaseException:
             ours.close()
             raise
+        # A supervisor that is stopped or starved must not stop the loop when the socket is full.
+        ours.setblocking(False)
         self._socket = ours
         loop.add_reader(ours.fileno(), self._answered, ours)
 
@@ -321,24 +357,59 @@ class ChildLauncher:
             child.end(Ending(code, cpu_seconds=reply["cpu_seconds"], crowded=reply["crowded"]))
 
     def _lost(self, why: str) -> None:
-        """Drop a supervisor that has ended, and its children with it; the next request starts another."""
+        """Drop a supervisor that has ended, and its children with it; the next request starts another.
+
+        The loop does not wait for its end: other children, and calls to other systems, are served meanwhile.
+        """
         ours, self._socket = self._socket, None
         process, self._process = self._process, None
         if ours is None or process is None:
             return
-        asyncio.get_running_loop().remove_reader(ours.fileno())
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(ours.fileno())
+        loop.remove_writer(ours.fileno())
         ours.close()
-        try:
-            # It kills everything below it, then exits.
-            process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        while self._unsent:
+            self._unsent.popleft().close()
         children, self._children = self._children, {}
-        for child in children.values():
-            child.end(Ending(None, f"was lost: {why}"))
-        if children:
-            _log.error("keeper_ended", children=len(children), why=why, exit_code=process.returncode)
+        ending = loop.create_task(_await_end(process, children, why))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+
+async def _await_end(process: subprocess.Popen[bytes], children: Mapping[int, Child], why: str) -> None:
+    """Wait until a supervisor has ended: it kills everything below it first. Then its children have ended."""
+    until = time.monotonic() + _END_SECONDS
+    while process.poll() is None:
+        if time.monotonic() >= until:
+            process.kill()
+        await asyncio.sleep(_LOOK_SECONDS)
+    for child in children.values():
+        child.end(Ending(None, f"was lost: {why}"))
+    if children:
+        _log.error("keeper_ended", children=len(children), why=why, exit_code=process.returncode)
+
+
+class _Command:
+    """A command that the supervisor's socket has no room for yet, with copies of its descriptors."""
+
+    def __init__(self, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
+        self._request = orjson.dumps(request)
+        self._descriptors: list[int] = []
+        try:
+            for descriptor in descriptors:
+                self._descriptors.append(os.dup(descriptor))
+        except OSError:
+            self.close()
+            raise
+
+    def send(self, to: socket.socket) -> None:
+        socket.send_fds(to, [self._request], self._descriptors)
+        self.close()
+
+    def close(self) -> None:
+        while self._descriptors:
+            os.close(self._descriptors.pop())
 
 
 async def run_to_completion(awaitable: Awaitable[T]) -> T:

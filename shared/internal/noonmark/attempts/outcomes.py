@@ -160,6 +160,7 @@ def _after_failure(attempt: RunningAttempt, outcome: AttemptOutcome, failure: Fa
         rng=_rng,
         age=attempt.age(),
         cancel_requested=attempt.stop_requested,
+        rejections=attempt.rejections,
     )
 
 

@@ -115,6 +115,8 @@ class RunningAttempt:
     """Removes the secrets that the attempt has received."""
     checkpoint: bytes | None = None
     """The checkpoint of an earlier attempt, as JSON."""
+    rejections: int = 0
+    """How many attempts right before this one were rejected, because their workers could not execute them."""
     trace: AttemptTrace | None = None
     """The position of the attempt in the trace of its run, if the run is traced."""
     may_begin: Callable[[RunningAttempt], bool] | None = None

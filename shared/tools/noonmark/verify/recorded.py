@@ -16,8 +16,12 @@ from noonmark.core.transitions import VERDICTS
 from noonmark.verify.case import CLOCK_STEP, Case, Violation, offence
 from noonmark.verify.history import Attempt, LifecycleRecord, Run
 
-_UNCOUNTED: Final = frozenset({AttemptOutcome.LOST, AttemptOutcome.HANDED_BACK, AttemptOutcome.SNOOZED})
+_UNCOUNTED: Final = frozenset(
+    {AttemptOutcome.LOST, AttemptOutcome.HANDED_BACK, AttemptOutcome.SNOOZED, AttemptOutcome.REJECTED}
+)
 """Outcomes that give the attempt back to the retry budget: the next one has the same number."""
+_GIVEN_BACK: Final = frozenset({AttemptOutcome.SNOOZED, AttemptOutcome.REJECTED})
+"""Outcomes that a worker announces with the number of the attempt, before it gives that back."""
 _HOLDING: Final = frozenset({RunState.RUNNING, RunState.CANCELLING, RunState.SUCCEEDED})
 """States in which the newest attempt is counted and leaves no row."""
 _AFTER_A_ROW: Final = frozenset({RunState.RETRYING, RunState.DEAD, RunState.UNKNOWN, RunState.DISCARDED})
@@ -69,23 +73,26 @@ def _called_numbers_agree(case: Case, run: Run, rows: Sequence[Attempt]) -> Iter
 
 def _numbers_follow(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
     deaths = _deaths(case, run)
-    counted = last = 0
+    last, counted = 0, {0}
     for row in rows:
         if any(last <= death < row.fence for death in deaths):
-            counted = 0  # redriven: the budget starts again
-        if row.attempt != counted + 1 and not (case.partway and row.attempt == 1):
-            what = f"{case.title(run)}: attempt {row.attempt} under fence {row.fence} follows {counted}"
+            counted = {0}  # redriven: the budget starts again
+        if row.attempt - 1 not in counted and not (case.partway and row.attempt == 1):
+            what = f"{case.title(run)}: attempt {row.attempt} under fence {row.fence} follows {min(counted)}"
             yield offence("S15", "attempt_gone", what, run, row)
-        counted = row.attempt - (row.outcome in _UNCOUNTED)
+        counted = {row.attempt - (row.outcome in _UNCOUNTED)}
+        if row.outcome == AttemptOutcome.REJECTED:
+            counted |= {row.attempt}  # workers of release 0.2 count it
         last = row.fence
     if rows and run.state == RunState.UNKNOWN and rows[-1].outcome == AttemptOutcome.LOST:
-        counted = rows[-1].attempt  # it is not repeated, so it counts
+        counted = {rows[-1].attempt}  # it is not repeated, so it counts
     if any(last <= death < run.fence for death in deaths):
-        counted = 0
-    allowed = {counted + 1} if run.state in _HOLDING else {counted}
+        counted = {0}
+    following = {count + 1 for count in counted}
+    allowed = following if run.state in _HOLDING else set(counted)
     if run.state == RunState.CANCELLED:
         # An attempt that was asked to stop may or may not leave a row.
-        allowed |= {counted + 1}
+        allowed |= following
     if case.partway:
         # The event of a death before a redrive may not have been read yet.
         allowed |= {0, 1}
@@ -188,7 +195,7 @@ def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
                 yield from _event_agrees(case, run, event, last)
         letter = letters.get(run.id)
         if letter is not None and letter.attempts is not None and run.state == RunState.DEAD:
-            counted = letter.attempts == run.attempt or _snoozed(last)
+            counted = letter.attempts == run.attempt or _given_back(last)
             same = (letter.reason, letter.error) == (run.reason, run.error)
             if not counted or not same:
                 yield offence("S17", "letter", f"{case.title(run)} and its dead letter differ", run, letter)
@@ -200,8 +207,8 @@ def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
 def _event_agrees(case: Case, run: Run, event: LifecycleRecord, last: Attempt | None) -> Iterator[Violation]:
     differ = []
     if event.attempt is not None and event.attempt != run.attempt:
-        # A snooze gives its attempt back after it was announced; a cancel at that moment may, too.
-        differ += [] if _snoozed(last) or run.state == RunState.CANCELLED else ["attempt"]
+        # A snooze or a rejection gives its attempt back after it was announced; a cancel then may, too.
+        differ += [] if _given_back(last) or run.state == RunState.CANCELLED else ["attempt"]
     if run.state in {RunState.DEAD, RunState.UNKNOWN, RunState.SKIPPED, RunState.DISCARDED}:
         differ += ["reason"] if event.reason is not None and event.reason != run.reason else []
     # A run that is planned as skipped gets its date and its event from two statements.
@@ -296,6 +303,10 @@ def _last_row(run: Run, rows: Sequence[Attempt]) -> Attempt | None:
         if row.fence == run.fence or (after_loss and run.state != RunState.RETRYING):
             return row
     return None
+
+
+def _given_back(row: Attempt | None) -> bool:
+    return row is not None and row.outcome in _GIVEN_BACK
 
 
 def _snoozed(row: Attempt | None) -> bool:

@@ -251,13 +251,18 @@ def _retrying(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     following = f"the next one is due at {at(run.retry_at)}" if run.retry_at else "it waits for the next one"
     yield answer(
         Blocker.RETRYING,
-        f"attempt {run.attempt} failed{why}; {following}",
+        f"{_last_attempt(run)}{why}; {following}",
         run=run.id,
         attempt=run.attempt,
         until=run.retry_at,
         error=run.error,
     )
     yield from of_workers(facts)
+
+
+def _last_attempt(run: RunFacts) -> str:
+    """Name the last attempt; only one that counts has a number (a lost or rejected one gives it back)."""
+    return f"attempt {run.attempt} failed" if run.attempt else "it has to be tried again"
 
 
 # how it ended
@@ -279,8 +284,8 @@ def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
         if run.reason == "rejected":
             yield from of_workers(facts)
         why = f": {run.error}" if run.error else ""
-        attempts = counted(run.attempt, "attempt")
-        sentence = f"it has been dead since {ended}, after {attempts} ({run.reason}){why}"
+        after = f", after {counted(run.attempt, 'attempt')}" if run.attempt else ""
+        sentence = f"it has been dead since {ended}{after} ({run.reason}){why}"
         yield answer(
             Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about
         )

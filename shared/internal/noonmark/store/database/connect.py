@@ -26,7 +26,12 @@ ends its session, which releases them, so that the work continues within seconds
 
 
 def connect(
-    dsn: str, *, application: str, autocommit: bool = False, statement_timeout_seconds: float = 30
+    dsn: str,
+    *,
+    application: str,
+    autocommit: bool = False,
+    statement_timeout_seconds: float = 30,
+    lock_timeout_seconds: float | None = None,
 ) -> psycopg.Connection:
     """Open a connection.
 
@@ -38,19 +43,26 @@ def connect(
         application: shown in `pg_stat_activity`.
         autocommit: True if each statement is its own transaction.
         statement_timeout_seconds: the server cancels a statement after this.
+        lock_timeout_seconds: the server cancels a statement that waits for one lock for this long; by default
+            for half of the other time.
 
     Raises:
         psycopg.OperationalError: no server answers, or this process lacks descriptors or memory now.
     """
     try:
-        return _open(dsn, application, autocommit, statement_timeout_seconds)
+        lock_timeout = statement_timeout_seconds / 2 if lock_timeout_seconds is None else lock_timeout_seconds
+        return _open(dsn, application, autocommit, statement_timeout_seconds, lock_timeout)
     except OSError as error:
         # psycopg passes on what the selector that it waits with raises: to callers, it is an outage too.
         raise psycopg.OperationalError(f"cannot connect: {error}") from error
 
 
 def _open(
-    dsn: str, application: str, autocommit: bool, statement_timeout_seconds: float
+    dsn: str,
+    application: str,
+    autocommit: bool,
+    statement_timeout_seconds: float,
+    lock_timeout_seconds: float,
 ) -> psycopg.Connection:
     given = conninfo_to_dict(dsn).get("options") or ""
     return psycopg.connect(
@@ -60,7 +72,7 @@ def _open(
         application_name=f"noonmark-{application}",
         # Start-up options, not SET: a transaction pooler that ignores them leaves no session state behind.
         options=f"{given} -c statement_timeout={int(statement_timeout_seconds * 1000)}"
-        f" -c lock_timeout={int(statement_timeout_seconds * 500)}"
+        f" -c lock_timeout={int(lock_timeout_seconds * 1000)}"
         f" -c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_MS} -c TimeZone=UTC"
         f" {_SERVER_KEEPALIVE}",
         **_KEEPALIVE,  # type: ignore[arg-type]

@@ -102,12 +102,3 @@ def insert_notes(connection: psycopg.Connection, notes: Sequence[Note]) -> None:
                 ],
             },
         )
-
-
-def checkpoints(connection: psycopg.Connection, run_ids: Sequence[UUID]) -> dict[UUID, bytes]:
-    """Return the newest checkpoint, as JSON, of each run that has one."""
-    rows = connection.execute(
-        "select run_id, checkpoint::text from run_notes where run_id = any(%s) and checkpoint is not null",
-        [list(run_ids)],
-    ).fetchall()
-    return {row[0]: row[1].encode() for row in rows}

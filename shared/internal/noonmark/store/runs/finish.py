@@ -66,6 +66,8 @@ class Retry(NamedTuple):
 
 
 _KEEP_SLOT = frozenset({RunState.RETRYING, RunState.RUNNING})
+_GIVEN_BACK = frozenset({AttemptOutcome.SNOOZED, AttemptOutcome.REJECTED})
+"""Outcomes that use up no attempt: the handler has not failed, or was not called."""
 
 
 @dataclass(slots=True)
@@ -208,7 +210,7 @@ def _details(outcomes: Sequence[Outcome]) -> str:
             outcome.reason,
             outcome.result,
             clean_text(outcome.error),
-            int(outcome.attempt_outcome is AttemptOutcome.SNOOZED),
+            int(outcome.attempt_outcome in _GIVEN_BACK),
         ]
     return orjson.dumps(by_run).decode()
 

@@ -15,6 +15,7 @@ from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
+from noonmark.store.runs.locked_runs import find_locked
 from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
 from noonmark.store.runs.worker_lease import Identity
 
@@ -63,22 +64,40 @@ def read_stop_requests(
     return [row[0] for row in rows if row[1] == RunState.CANCELLING and row[3] == fences[row[0]]]
 
 
-def requeue_unfinished(connection: psycopg.Connection, identity: Identity, runs: Iterable[FencedRun]) -> int:
-    """Requeue runs of this worker without using up an attempt; return how many it still owned.
+class Requeued(NamedTuple):
+    """What was requeued of a worker's runs.
+
+    Attributes:
+        requeued: the number of runs that the worker still owned, and that are queued again.
+        locked: runs that another transaction has locked; nothing was changed about them.
+    """
+
+    requeued: int
+    locked: set[UUID]
+
+
+def requeue_unfinished(
+    connection: psycopg.Connection, identity: Identity, runs: Iterable[FencedRun]
+) -> Requeued:
+    """Requeue runs of this worker without using up an attempt; wait for none that is locked.
 
     Runs of paused jobs wait for the resume instead.
     """
-    rows = list(runs)
-    if not rows:
-        return 0
+    given = list(runs)
+    if not given:
+        return Requeued(0, set())
     with connection.transaction():
-        days = [at for _, at, _ in rows]
-        paused = lock_paused_jobs(connection, [run_id for run_id, _, _ in rows], min(days), max(days))
+        days = [at for _, at, _ in given]
+        paused = lock_paused_jobs(connection, [run_id for run_id, _, _ in given], min(days), max(days))
+        locked = find_locked(connection, [(run_id, at) for run_id, at, _ in given])
+        free = [row for row in given if row[0] not in locked]
+        if not free:
+            return Requeued(0, locked)
         requeued = connection.execute(
-            statement("requeue_unfinished_runs"), {**identity._asdict(), **fenced_span(rows)}
+            statement("requeue_unfinished_runs"), {**identity._asdict(), **fenced_span(free)}
         ).fetchall()
         pause_requeued(connection, requeued, paused)
-    return len(requeued)
+    return Requeued(len(requeued), locked)
 
 
 def cancel_unowned(

@@ -16,7 +16,7 @@ from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
-from noonmark.store.runs.finish import Retry, write_retries
+from noonmark.store.runs.finish import Retry, delete_batches, write_retries
 from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
 
 LOSS_BUDGET = 5
@@ -78,16 +78,21 @@ def _requeue_lost(
     ids = [run_id for orphan in orphans for run_id in orphan[4]]
     first, last = min(orphan[2] for orphan in orphans), max(orphan[3] for orphan in orphans)
     paused = lock_paused_jobs(connection, ids, first, last)
+    which = {
+        "workers": list({orphan[1] for orphan in orphans}),
+        "started_at": list({orphan[5] for orphan in orphans}),
+        "first": first,
+        "last": last,
+    }
+    held = {row[0] for row in connection.execute(statement("lock_lost_runs"), {**which, "ids": ids})}
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         lost = cursor.execute(
             statement("requeue_lost_runs"),
             {
-                "ids": ids,
-                "workers": list({orphan[1] for orphan in orphans}),
+                **which,
+                "ids": [run_id for run_id in ids if run_id not in held],
+                "neighbours": ids,
                 "live_workers": list({orphan[1] for orphan in orphans if orphan[6]}),
-                "started_at": list({orphan[5] for orphan in orphans}),
-                "first": first,
-                "last": last,
                 "loss_budget": LOSS_BUDGET,
                 "losses_before_wait": LOSSES_BEFORE_WAIT,
             },
@@ -104,7 +109,7 @@ def _requeue_lost(
         ended = [run for run in lost if run.state not in _TRIED_AGAIN]
         release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
-    connection.execute(statement("delete_batches"), {"ids": [orphan[0] for orphan in orphans]})
+    delete_batches(connection, [orphan[0] for orphan in orphans if held.isdisjoint(orphan[4])])
     return lost
 
 

@@ -5,7 +5,8 @@
 -- All others are tried again: at once under a higher fence, or, if they have lost several workers, after a wait (`retrying`),
 -- so that runs which do not belong together part. A run whose loss budget is used up is dead only if it can be the cause: its
 -- worker held nothing else, or it is past its timeout on a worker that lives. Others never die for a neighbour.
--- A run of these batches that the same worker has started again since belongs to its newer batch.
+-- A run of these batches that the same worker has started again since belongs to its newer batch. All runs are locked already
+-- (`lock_lost_runs`); neighbours are also those that could not be.
 update runs
 set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner, epoch) = (
     select case when runs.state = 'cancelling' then 'cancelled' when once then 'unknown' when guilty then 'dead'
@@ -33,7 +34,7 @@ set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner
             runs.owner = any (%(live_workers)b::bigint[])
             or not exists (
                 select from runs as neighbour
-                where neighbour.id = any (%(ids)b::uuid[]) and neighbour.scheduled_for between %(first)s and %(last)s
+                where neighbour.id = any (%(neighbours)b::uuid[]) and neighbour.scheduled_for between %(first)s and %(last)s
                   and neighbour.id <> runs.id and neighbour.owner = runs.owner
                   and neighbour.state in ('running', 'cancelling')
             )
