@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from zipfile import ZipFile
 
 import pytest
 
@@ -25,6 +26,7 @@ KWOK: Final = "v0.8.0"
 DEBIAN: Final = "bookworm"
 OPENAPI_GENERATOR: Final = "7.17.0"
 _GENERATOR_ARTIFACT: Final = f"org.openapitools:openapi-generator-cli:{OPENAPI_GENERATOR}"
+KEYCLOAK: Final = "26.4.7"
 OPENAPI_PYTHON_CLIENT: Final = "0.29.1"
 NODE_PACKAGES: Final = "1"
 """Increase it with a change of tests/deploy/tools/node/package.json."""
@@ -137,6 +139,21 @@ def _java_archive(artifact: str) -> Callable[[Path], None]:
     return make
 
 
+def _keycloak(target: Path) -> None:
+    """Fetch and unpack Keycloak."""
+    packed = target.with_name(f"{target.name}.zip")
+    unpacked = target.with_name(f"{target.name}.unpacked")
+    shutil.rmtree(unpacked, ignore_errors=True)
+    _java_archive(f"org.keycloak:keycloak-quarkus-dist:{KEYCLOAK}:zip")(packed)
+    with ZipFile(packed) as archive:
+        archive.extractall(unpacked)
+    packed.unlink()
+    (home,) = unpacked.iterdir()
+    shutil.rmtree(target, ignore_errors=True)
+    home.replace(target)
+    unpacked.rmdir()
+
+
 def _python_packages(*requirements: str) -> Callable[[Path], None]:
     def make(target: Path) -> None:
         shutil.rmtree(target, ignore_errors=True)
@@ -179,6 +196,7 @@ TOOLS: Final = {
         _kubernetes("kube-controller-manager"),
         _kubernetes("kube-scheduler"),
         Tool("openapi-generator.jar", OPENAPI_GENERATOR, make=_java_archive(_GENERATOR_ARTIFACT)),
+        Tool("keycloak", KEYCLOAK, make=_keycloak),
         Tool(
             "openapi-python-client",
             OPENAPI_PYTHON_CLIENT,

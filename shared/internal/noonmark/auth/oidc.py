@@ -96,7 +96,7 @@ class TokenVerifier:
         try:
             unverified = jwt.decode_complete(token, options={"verify_signature": False})
             header = unverified["header"]
-            # Before its key is looked up: the issuer is not asked for the keys of others, and the error is the right one.
+            # First, so that the issuer is not asked for keys of others, and the error names the cause.
             if unverified["payload"].get("iss", self._issuer) != self._issuer:
                 raise jwt.InvalidIssuerError
             key = self._keys.find(header.get("kid"), header.get("alg"))
@@ -137,7 +137,9 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", errors="replace")).digest()
 
 
-_NO_KEY: Final = f"its issuer lists no key that could have signed it; new keys are found within {REFETCH_SECONDS:.0f} s"
+_NO_KEY: Final = (
+    f"its issuer lists no key that could have signed it; new keys are found within {REFETCH_SECONDS:.0f} s"
+)
 _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (jwt.InvalidSignatureError, "its signature is wrong"),
     (jwt.InvalidIssuerError, "it is from another issuer"),
