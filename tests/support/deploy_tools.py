@@ -72,7 +72,7 @@ def tool(name: str) -> Path:
     """
     found = TOOLS[name].find()
     if found is None:
-        reason = f"{name} is missing: run `make deploy-tools`"
+        reason = f"{name} is missing: run `make deploy-tools TOOLS={name}`"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     return found
 
@@ -188,6 +188,7 @@ TOOLS: Final = {
         Tool("prometheus-alertmanager", package="prometheus-alertmanager"),
         Tool("etcd", package="etcd-server"),
         Tool("buildah", package="buildah"),
+        Tool("dockerd", package="docker.io"),
         Tool("debootstrap", package="debootstrap"),
         Tool("base-image.tar", DEBIAN, make=_base_image),
         Tool("helm", HELM, make=_go_install(f"helm.sh/helm/v4/cmd/helm@{HELM}")),
@@ -210,6 +211,9 @@ TOOLS: Final = {
 
 QUICK: Final = ("promtool", "prometheus", "amtool", "prometheus-alertmanager", "helm", "composecheck")
 """What the tests of `make test` look for; the rest is for `make test-deploy`."""
+
+MANUAL: Final = ("dockerd",)
+"""What is made only where it is named: `make test-containers` does not run in CI."""
 
 
 def install(names: Sequence[str]) -> list[str]:
@@ -251,8 +255,8 @@ def _run(command: Sequence[str], *, env: dict[str, str], cwd: Path | None = None
 
 
 def main() -> int:
-    """Make the tools that are named, or all."""
-    failed = install(sys.argv[1:] or list(TOOLS))
+    """Make the tools that are named, or all but `MANUAL`."""
+    failed = install(sys.argv[1:] or [name for name in TOOLS if name not in MANUAL])
     if failed:
         print(f"missing: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
