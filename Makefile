@@ -29,12 +29,12 @@ SPREAD := -n $(WORKERS) --dist load
 unexport PYTHONDONTWRITEBYTECODE
 
 # What `make test` runs; the longer tiers have targets of their own.
-LONG := chaos starved property virtual model simulation deploy
+LONG := chaos starved property virtual model simulation deploy containers
 SHORT := tests $(LONG:%=--ignore=tests/%)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign campaign-page test-starved test-property test-virtual test-model test-simulation simulate test-deploy deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign campaign-page test-starved test-property test-virtual test-model test-simulation simulate test-deploy test-containers deploy-tools check format bench clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ deploy-tools: $(INSTALLED) ## what the tests of chart, rules and image need: Deb
 
 test-deploy: $(INSTALLED) ## the chart on a real API server, the image, an upgrade under load (under 15 minutes)
 	@$(BIN)/python -m pytest tests/deploy $(PYTEST_ARGS)
+
+test-containers: $(INSTALLED) ## the stack in containers, on a Docker engine of the test's own; needs root; not in CI
+	@$(BIN)/python -m pytest tests/containers $(PYTEST_ARGS)
 
 check: $(INSTALLED) ## formatting, lint, strict types, borders between the packages
 	@$(BIN)/ruff format --check .

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -193,71 +192,3 @@ def test_the_services_work_in_it(image, service_env, tmp_path, report):
 
     assert codes == dict.fromkeys(SERVICES, 0)
     report.append(f"image: {len(SERVICES)} services ran in it read-only as user 65532, and ended in order")
-
-
-def engine() -> bool:
-    docker = shutil.which("docker")
-    asked = docker and subprocess.run([docker, "info"], check=False, capture_output=True, timeout=30)
-    return bool(asked) and asked.returncode == 0
-
-
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(not engine(), reason="no Docker engine answers")
-def test_compose_is_a_working_system(report):
-    project = ("docker", "compose", "--project-name", "noonmark-test")
-    environment = {
-        **os.environ,
-        "POSTGRES_PASSWORD": os.urandom(12).hex(),
-        "GRAFANA_PASSWORD": os.urandom(12).hex(),
-    }
-
-    def compose(*arguments: str) -> str:
-        done = subprocess.run(
-            [*project, *arguments], check=False, capture_output=True, text=True, cwd=ROOT, env=environment
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    try:
-        compose("up", "--detach", "--wait", "--build")
-        compose("--profile", "demo", "run", "--rm", "demo")
-        assert compose("exec", "-T", "api", "noonmark", "admin", "bootstrap").startswith("nmk_")
-        listing = (
-            "exec",
-            "-T",
-            "api",
-            "noonmark",
-            "run",
-            "list",
-            "--job",
-            "tick",
-            "--state",
-            "succeeded",
-            "--json",
-        )
-        wait_until(lambda: json.loads(compose(*listing))["items"], "a run of the job `tick`", 60)
-    finally:
-        compose("--profile", "demo", "down", "--volumes", "--timeout", "45")
-    report.append("compose: up, demo, a run, down")
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.skipif(not engine(), reason="no Docker engine answers")
-def test_a_development_stack_in_containers(tmp_path):
-    command = (
-        "noonmark",
-        "dev",
-        "up",
-        "--detach",
-        "--stack",
-        "containers",
-        "--state-dir",
-        str(tmp_path / "stack"),
-    )
-    folder = ROOT / ".venv/bin"
-    try:
-        subprocess.run([folder / command[0], *command[1:]], check=True, cwd=ROOT)
-    finally:
-        subprocess.run(
-            [folder / "noonmark", "dev", "down", "--state-dir", tmp_path / "stack"], check=True, cwd=ROOT
-        )

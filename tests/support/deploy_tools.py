@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from zipfile import ZipFile
 
 import pytest
 
@@ -25,6 +26,7 @@ KWOK: Final = "v0.8.0"
 DEBIAN: Final = "bookworm"
 OPENAPI_GENERATOR: Final = "7.17.0"
 _GENERATOR_ARTIFACT: Final = f"org.openapitools:openapi-generator-cli:{OPENAPI_GENERATOR}"
+KEYCLOAK: Final = "26.4.7"
 OPENAPI_PYTHON_CLIENT: Final = "0.29.1"
 NODE_PACKAGES: Final = "1"
 """Increase it with a change of tests/deploy/tools/node/package.json."""
@@ -70,7 +72,7 @@ def tool(name: str) -> Path:
     """
     found = TOOLS[name].find()
     if found is None:
-        reason = f"{name} is missing: run `make deploy-tools`"
+        reason = f"{name} is missing: run `make deploy-tools TOOLS={name}`"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     return found
 
@@ -137,6 +139,21 @@ def _java_archive(artifact: str) -> Callable[[Path], None]:
     return make
 
 
+def _keycloak(target: Path) -> None:
+    """Fetch and unpack Keycloak."""
+    packed = target.with_name(f"{target.name}.zip")
+    unpacked = target.with_name(f"{target.name}.unpacked")
+    shutil.rmtree(unpacked, ignore_errors=True)
+    _java_archive(f"org.keycloak:keycloak-quarkus-dist:{KEYCLOAK}:zip")(packed)
+    with ZipFile(packed) as archive:
+        archive.extractall(unpacked)
+    packed.unlink()
+    (home,) = unpacked.iterdir()
+    shutil.rmtree(target, ignore_errors=True)
+    home.replace(target)
+    unpacked.rmdir()
+
+
 def _python_packages(*requirements: str) -> Callable[[Path], None]:
     def make(target: Path) -> None:
         shutil.rmtree(target, ignore_errors=True)
@@ -171,6 +188,7 @@ TOOLS: Final = {
         Tool("prometheus-alertmanager", package="prometheus-alertmanager"),
         Tool("etcd", package="etcd-server"),
         Tool("buildah", package="buildah"),
+        Tool("dockerd", package="docker.io"),
         Tool("debootstrap", package="debootstrap"),
         Tool("base-image.tar", DEBIAN, make=_base_image),
         Tool("helm", HELM, make=_go_install(f"helm.sh/helm/v4/cmd/helm@{HELM}")),
@@ -179,6 +197,7 @@ TOOLS: Final = {
         _kubernetes("kube-controller-manager"),
         _kubernetes("kube-scheduler"),
         Tool("openapi-generator.jar", OPENAPI_GENERATOR, make=_java_archive(_GENERATOR_ARTIFACT)),
+        Tool("keycloak", KEYCLOAK, make=_keycloak),
         Tool(
             "openapi-python-client",
             OPENAPI_PYTHON_CLIENT,
@@ -192,6 +211,9 @@ TOOLS: Final = {
 
 QUICK: Final = ("promtool", "prometheus", "amtool", "prometheus-alertmanager", "helm", "composecheck")
 """What the tests of `make test` look for; the rest is for `make test-deploy`."""
+
+MANUAL: Final = ("dockerd",)
+"""What is made only where it is named: `make test-containers` does not run in CI."""
 
 
 def install(names: Sequence[str]) -> list[str]:
@@ -233,8 +255,8 @@ def _run(command: Sequence[str], *, env: dict[str, str], cwd: Path | None = None
 
 
 def main() -> int:
-    """Make the tools that are named, or all."""
-    failed = install(sys.argv[1:] or list(TOOLS))
+    """Make the tools that are named, or all but `MANUAL`."""
+    failed = install(sys.argv[1:] or [name for name in TOOLS if name not in MANUAL])
     if failed:
         print(f"missing: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -6,6 +6,7 @@ import time
 
 import jwt
 import pytest
+from structlog.testing import capture_logs
 from tests.support.issuer import (
     AUDIENCE,
     EC_KEY,
@@ -96,10 +97,10 @@ def _quiet():
         ({"iss": ISSUER + "/"}, "another issuer"),
         ({"aud": "other"}, "another audience"),
         ({"aud": ["other", "more"]}, "another audience"),
-        ({"aud": None}, "claim is missing"),
-        ({"exp": None}, "claim is missing"),
-        ({"iss": None}, "claim is missing"),
-        ({"sub": None}, "claim is missing"),
+        ({"aud": None}, "its `aud` claim is missing"),
+        ({"exp": None}, "its `exp` claim is missing"),
+        ({"iss": None}, "its `iss` claim is missing"),
+        ({"sub": None}, "its `sub` claim is missing"),
         # Far ahead: these are made when tests are collected, long before this one may run.
         ({"nbf": time.time() + 86_400}, "not valid yet"),
         ({"exp": "soon"}, "cannot be read"),
@@ -107,6 +108,19 @@ def _quiet():
 )
 def test_wrong_claims_are_refused_with_what_is_wrong(claims, told):
     assert told in str(refusal(token(**claims)))
+
+
+def test_a_refusal_says_which_tokens_are_accepted():
+    found = refusal(token(aud="other"))
+    assert found.hint == f"get a token whose `iss` is {ISSUER} and whose `aud` contains {AUDIENCE}"
+
+
+def test_the_issuer_is_not_asked_for_the_keys_of_others():
+    provider = Provider(jwk(RSA_KEY, "k1"))
+
+    assert "another issuer" in str(refusal(token(iss="https://evil.example.com", kid="theirs"), provider))
+    assert "not signed with ES256, EdDSA, PS256, RS256" in str(refusal(token("s" * 32, "HS256"), provider))
+    assert provider.asked == []
 
 
 def test_a_list_of_audiences_may_hold_ours():
@@ -174,7 +188,12 @@ def test_an_issuer_that_was_never_there_says_nothing_about_a_token():
     provider = Provider(jwk(RSA_KEY, "k1"))
     provider.away = True
 
-    assert refusal(token(), provider).reason is AuthenticationReason.ISSUER_AWAY
+    with capture_logs() as logged:
+        assert refusal(token(), provider).reason is AuthenticationReason.ISSUER_AWAY
+
+    (entry,) = logged
+    assert (entry["event"], entry["issuer"], entry["cached_keys"]) == ("issuer_keys_not_fetched", ISSUER, 0)
+    assert entry["reason"] == f"{ISSUER}/.well-known/openid-configuration does not answer: away"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import httpx
 import jwt
 
 from noonmark.core.access.issuer_urls import is_loopback, issuer_url_problem
+from noonmark.telemetry.logs import get_logger
 
 ALGORITHMS: Final = {
     "RSA": frozenset({"RS256", "PS256"}),
@@ -20,11 +21,16 @@ ALGORITHMS: Final = {
 }
 """Accepted algorithms by key type: only asymmetric signatures, no `none` and no shared secrets."""
 
+ACCEPTED: Final = tuple(sorted(name for names in ALGORITHMS.values() for name in names))
+"""All of these algorithms."""
+
 REFETCH_SECONDS: Final = 30.0
 """Minimum time between two requests to the issuer, whatever key ids the tokens name."""
 
 MAX_AGE_SECONDS: Final = 600.0
 """After this time keys are fetched again, so that a withdrawn key does not stay valid."""
+
+_log = get_logger()
 
 _TIMEOUT_SECONDS: Final = 3.0
 _LARGEST: Final = 512 * 1024
@@ -63,12 +69,12 @@ def fetch_json(url: str) -> Any:
         client.stream("GET", url, headers={"accept": "application/json"}) as answer,
     ):
         if answer.status_code != httpx.codes.OK:
-            raise ValueError(f"the answer has status {answer.status_code}")
+            raise ValueError(f"the answer of {url} has status {answer.status_code}")
         body = bytearray()
         for part in answer.iter_bytes():
             body += part
             if len(body) > _LARGEST:
-                raise ValueError("the answer is too large")
+                raise ValueError(f"the answer of {url} is too large")
     return json.loads(bytes(body))
 
 
@@ -102,8 +108,11 @@ class IssuerKeys:
 
         Raises:
             IssuerAwayError: no keys are cached, and the issuer does not answer.
+            jwt.InvalidAlgorithmError: no key is accepted for this algorithm.
             jwt.InvalidKeyError: the issuer has no such key for this algorithm.
         """
+        if algorithm not in ACCEPTED:
+            raise jwt.InvalidAlgorithmError
         key = self._known(kid)
         if key is None or self._stale():
             self._refresh(wait=key is None)
@@ -137,19 +146,26 @@ class IssuerKeys:
             self._tried_at = now
             self._keys = self._fetched()
             self._fetched_at = now
-        except (httpx.HTTPError, ValueError, RecursionError):
-            return
+        except (ValueError, RecursionError) as error:
+            _log.warning(
+                "issuer_keys_not_fetched",
+                issuer=self._issuer,
+                cached_keys=len(self._keys),
+                reason=str(error) or type(error).__name__,
+            )
         finally:
             self._lock.release()
 
     def _fetched(self) -> dict[str | None, SigningKey]:
-        found = self._fetch(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
-        if not isinstance(found, dict) or found.get("issuer") != self._issuer:
-            raise ValueError("the discovery document names another issuer")
+        found = self._read(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        if not isinstance(found, dict):
+            raise ValueError("the discovery document is not an object")  # noqa: TRY004 - one type for all problems
+        if found.get("issuer") != self._issuer:
+            raise ValueError(f"the discovery document names another issuer: {found.get('issuer')!r:.300}")
         place = found.get("jwks_uri")
         if not isinstance(place, str) or issuer_url_problem(place) is not None:
             raise ValueError("the discovery document contains no jwks_uri that can be trusted")
-        documents = self._fetch(place)
+        documents = self._read(place)
         listed = documents.get("keys") if isinstance(documents, dict) else None
         if not isinstance(listed, list):
             raise ValueError("the issuer's keys are not a list")  # noqa: TRY004 - one type for all problems
@@ -158,6 +174,12 @@ class IssuerKeys:
             if (key := _usable(document)) is not None:
                 keys[key.kid] = key
         return keys
+
+    def _read(self, url: str) -> Any:
+        try:
+            return self._fetch(url)
+        except httpx.HTTPError as error:
+            raise ValueError(f"{url} does not answer: {str(error) or type(error).__name__}") from error
 
 
 def _usable(document: object) -> SigningKey | None:

@@ -11,7 +11,7 @@ import jwt
 
 from noonmark.auth.claims import principal_of_claims
 from noonmark.auth.errors import AuthenticationError, AuthenticationReason
-from noonmark.auth.jwks import IssuerAwayError, IssuerKeys
+from noonmark.auth.jwks import ACCEPTED, REFETCH_SECONDS, IssuerAwayError, IssuerKeys
 from noonmark.core.access.roles import Principal
 from noonmark.settings import Settings
 
@@ -76,7 +76,7 @@ class TokenVerifier:
             AuthenticationError: the token is not accepted, or the issuer's keys cannot be fetched.
         """
         if len(token) > _LONGEST:
-            raise _refused("it is too long")
+            raise self._refused("it is too long")
         digest = _digest(token)
         if (known := self._recalled(digest)) is not None:
             return known
@@ -94,7 +94,11 @@ class TokenVerifier:
 
     def _checked(self, token: str) -> dict[str, Any]:
         try:
-            header = jwt.get_unverified_header(token)
+            unverified = jwt.decode_complete(token, options={"verify_signature": False})
+            header = unverified["header"]
+            # First, so that the issuer is not asked for keys of others, and the error names the cause.
+            if unverified["payload"].get("iss", self._issuer) != self._issuer:
+                raise jwt.InvalidIssuerError
             key = self._keys.find(header.get("kid"), header.get("alg"))
             claims: dict[str, Any] = jwt.decode(
                 token,
@@ -108,8 +112,8 @@ class TokenVerifier:
         except IssuerAwayError as error:
             raise AuthenticationError(
                 AuthenticationReason.ISSUER_AWAY,
-                "the token cannot be checked: the identity provider does not answer",
-                "try again later",
+                "the token cannot be checked: the keys of the identity provider cannot be fetched",
+                "try again later; the log of the service has the reason",
             ) from error
         except jwt.ExpiredSignatureError as error:
             raise AuthenticationError(
@@ -118,33 +122,37 @@ class TokenVerifier:
                 "get a new one from the identity provider",
             ) from error
         except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise _refused(_why(error)) from None
+            raise self._refused(_why(error)) from None
         return claims
+
+    def _refused(self, why: str) -> AuthenticationError:
+        return AuthenticationError(
+            AuthenticationReason.TOKEN_REFUSED,
+            f"the token is not accepted: {why}",
+            f"get a token whose `iss` is {self._issuer} and whose `aud` contains {self._audience}",
+        )
 
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", errors="replace")).digest()
 
 
-def _refused(why: str) -> AuthenticationError:
-    return AuthenticationError(
-        AuthenticationReason.TOKEN_REFUSED,
-        f"the token is not accepted: {why}",
-        "get a token from the configured issuer, for the configured audience",
-    )
-
-
+_NO_KEY: Final = (
+    f"its issuer lists no key that could have signed it; new keys are found within {REFETCH_SECONDS:.0f} s"
+)
 _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (jwt.InvalidSignatureError, "its signature is wrong"),
     (jwt.InvalidIssuerError, "it is from another issuer"),
     (jwt.InvalidAudienceError, "it is for another audience"),
-    (jwt.MissingRequiredClaimError, "a claim is missing: exp, iss, aud and sub are needed"),
     (jwt.ImmatureSignatureError, "it is not valid yet"),
-    (jwt.InvalidKeyError, "its issuer has no key that could have signed it"),
-    (jwt.PyJWKSetError, "its issuer has no key that could have signed it"),
+    (jwt.InvalidAlgorithmError, f"it is not signed with {', '.join(ACCEPTED)}"),
+    (jwt.InvalidKeyError, _NO_KEY),
+    (jwt.PyJWKSetError, _NO_KEY),
 )
 
 
 def _why(error: Exception) -> str:
     """Return the reason without the library's text, which may quote the token."""
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        return f"its `{error.claim}` claim is missing"
     return next((why for kind, why in _REASONS if isinstance(error, kind)), "it cannot be read")

@@ -209,6 +209,10 @@ def status(state_dir: Path, *, as_json: bool = False) -> int:
     rows = {"supervisor": _describe(current.supervisor, "")}
     for name, entry in current.processes.items():
         rows[name] = _describe(entry, current.metrics.get(name, ""))
+    if current.containers:
+        from noonmark.devstack.containers import describe_containers  # noqa: PLC0415 - optional extra
+
+        rows |= describe_containers(current.containers)
     healthy = current.phase == "ready" and all(row["running"] for row in rows.values())
     if as_json:
         shown = {"running": True, "phase": current.phase, **current.addresses(state_dir), "processes": rows}
@@ -242,11 +246,13 @@ def _status_table(rows: dict[str, dict[str, Any]]) -> Table:
         table.add_column(heading)
     for name, row in rows.items():
         text = "running" if row["running"] else "not running"
-        if not row.get("ready", True):
+        if "container" in row:
+            text = row["reason"] or "running (container)"
+        elif not row.get("ready", True):
             text = f"running, not ready: {row['reason']}"
         uptime = timedelta(seconds=int(row["uptime_seconds"])) if "uptime_seconds" in row else "-"
         memory = f"{row['rss_bytes'] / 1e6:.0f} MB" if "rss_bytes" in row else "-"
         good = row["running"] and row.get("ready", True)
-        cells = (name, row["pid"], text, uptime, memory, row["restarts"])
+        cells = (name, row.get("pid", "-"), text, uptime, memory, row.get("restarts", "-"))
         table.add_row(*(Text(str(cell)) for cell in cells), style="" if good else "yellow")
     return table

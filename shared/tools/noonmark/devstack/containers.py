@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from noonmark.devstack.kafka.config import DEFAULT_SETTINGS as KAFKA_SETTINGS
 from noonmark.devstack.kafka.jars import kafka_version
@@ -60,6 +62,7 @@ class _ContainerPart:
         self._wanted, self._patience = port, patience
         self._port = 0
         self._container: DockerContainer | None = None
+        self._is_removed = False
 
     @property
     def container_id(self) -> str | None:
@@ -69,6 +72,11 @@ class _ContainerPart:
 
     def start(self) -> None:
         """Starts the container, with its data if it ran before, and waits until it is ready."""
+        if self._is_removed:
+            raise DevStackError(
+                f"Its container was removed by hand, and the data of {self.name} with it.",
+                remedy="Run `noonmark dev down`, then `noonmark dev up`.",
+            )
         require_engine()
         try:
             if self._container is None:
@@ -118,11 +126,20 @@ class _ContainerPart:
         raise NotImplementedError
 
     def is_running(self) -> bool:
-        """Whether the container runs."""
+        """Whether the container runs, as far as the engine can be asked."""
+        import docker  # noqa: PLC0415 - optional extra
+
         wrapped = None if self._container is None else self._container.get_wrapped_container()
-        if wrapped is None:
+        if wrapped is None or self._is_removed:
             return False
-        wrapped.reload()
+        try:
+            wrapped.reload()
+        except docker.errors.NotFound:
+            self._is_removed = True
+            return False
+        except (docker.errors.DockerException, OSError):
+            # The engine is away, perhaps for a restart. Without it nothing could be started either.
+            return True
         return str(wrapped.status) in {"created", "running", "restarting"}
 
     def entry(self) -> ProcessEntry | None:
@@ -131,7 +148,7 @@ class _ContainerPart:
 
     def end_reason(self) -> str:
         """How it stopped."""
-        return "container stopped"
+        return "container was removed" if self._is_removed else "container stopped"
 
     def stop(self) -> bool:
         """Removes the container."""
@@ -140,8 +157,11 @@ class _ContainerPart:
 
     def kill(self) -> None:
         """Removes the container."""
+        import docker  # noqa: PLC0415 - optional extra
+
         if self._container is not None:
-            self._container.stop(force=True, delete_volume=True)
+            with contextlib.suppress(docker.errors.NotFound):
+                self._container.stop(force=True, delete_volume=True)
             self._container = None
 
 
@@ -228,3 +248,24 @@ def remove_containers(containers: dict[str, str]) -> list[str]:
         removed.append(name)
     client.close()
     return removed
+
+
+def describe_containers(containers: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Returns the rows of `status` for containers, by the name of their part, from their ids.
+
+    A row has `container` (id), `running` and `reason`: empty, or why it does not run.
+    """
+    import docker  # noqa: PLC0415 - optional extra
+
+    rows: dict[str, dict[str, Any]] = {}
+    for name, container_id in containers.items():
+        try:
+            with contextlib.closing(docker.from_env()) as client:
+                found = str(client.containers.get(container_id).status)
+                reason = "" if found == "running" else f"the container is {found}"
+        except docker.errors.NotFound:
+            reason = "the container was removed"
+        except (docker.errors.DockerException, OSError):
+            reason = "the Docker engine does not answer"
+        rows[name] = {"container": container_id[:12], "running": not reason, "reason": reason}
+    return rows
