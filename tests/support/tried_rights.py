@@ -113,7 +113,9 @@ def _denied(error: KafkaError) -> bool:
 
 
 def _readable(client: Client, topics: Sequence[str]) -> set[str]:
-    consumer = Consumer(client() | {"group.id": "tried", "enable.auto.commit": False, "fetch.wait.max.ms": 20})
+    consumer = Consumer(
+        client() | {"group.id": "tried", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
+    )
     read: set[str] = set()
     refused: set[str] = set()
     give_up_at = time.monotonic() + _SECONDS
