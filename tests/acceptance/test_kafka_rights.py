@@ -45,7 +45,7 @@ def broker(server_dir: Path) -> Iterator[GuardedBroker]:
         producer = Producer({"bootstrap.servers": started.inside})
         for name in EXISTING:
             producer.produce(name, b"first")
-        assert producer.flush(20) == 0
+        assert producer.flush(120) == 0
         for client, rights in RIGHTS.items():
             started.add_user(client)
             started.grant(client, rights)

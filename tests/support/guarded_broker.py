@@ -61,14 +61,14 @@ class GuardedBroker:
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, _LEAST_ITERATIONS)
         change = UserScramCredentialUpsertion(name, info, password.encode())
         for future in self.admin.alter_user_scram_credentials([change]).values():
-            future.result(20)
+            future.result(60)
 
     def grant(self, user: str, rights: Iterable[Right]) -> None:
         """Grant rights to a user."""
         bindings = [binding for right in rights for binding in _bindings(user, right)]
         if bindings:
             for future in self.admin.create_acls(bindings).values():
-                future.result(20)
+                future.result(60)
 
     def revoke_all(self, user: str) -> None:
         """Take every right from a user."""
@@ -82,7 +82,7 @@ class GuardedBroker:
             AclPermissionType.ANY,
         )
         for future in self.admin.delete_acls([wanted]).values():
-            future.result(20)
+            future.result(60)
 
     def settings(self, user: str) -> dict[str, str]:
         """Environment of a process that connects as this user."""

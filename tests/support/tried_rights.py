@@ -30,7 +30,7 @@ DENIED = {
 Client = Callable[..., dict[str, Any]]
 """Gives the properties of a client that connects as the user."""
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 def tried_on_topics(client: Client, topics: Sequence[str], absent: Sequence[str]) -> dict[str, set[str]]:
