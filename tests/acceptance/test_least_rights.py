@@ -179,7 +179,7 @@ def test_a_connection_that_is_not_encrypted_or_not_verified_is_refused(
 ) -> None:
     url = installed.database.verified(installed.database.url(DATABASE, login_of("trigger"), PASSWORD), mode)
     # The certificate is for the name `localhost` alone.
-    with pytest.raises(psycopg.OperationalError, match="no encryption|does not match host name"):
+    with pytest.raises(psycopg.OperationalError, match=r"no encryption|does not match host name"):
         psycopg.connect(url.replace("localhost", "127.0.0.1") if mode == "verify-full" else url)
 
 

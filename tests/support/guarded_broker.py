@@ -84,17 +84,6 @@ class GuardedBroker:
         for future in self.admin.delete_acls([wanted]).values():
             future.result(60)
 
-    def settings(self, user: str) -> dict[str, str]:
-        """Environment of a process that connects as this user."""
-        return {
-            "NOONMARK_KAFKA_BOOTSTRAP": self.bootstrap,
-            "NOONMARK_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
-            "NOONMARK_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512",
-            "NOONMARK_KAFKA_SASL_USERNAME": user,
-            "NOONMARK_KAFKA_SASL_PASSWORD": self.passwords[user],
-            "NOONMARK_KAFKA_SSL_CA_LOCATION": str(self.authority.ca),
-        }
-
     def client(self, user: str, **more: Any) -> dict[str, Any]:
         """Properties of a client that connects as this user."""
         config = KafkaConfig(

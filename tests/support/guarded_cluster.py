@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.support.cluster import COUNTS, ROOT, Cluster
 from tests.support.guarded_broker import GuardedBroker
+from tests.support.guarded_connections import connections
 from tests.support.guarded_database import GuardedDatabase
 
 from noonmark.kafka.rights import kafka_rights
@@ -41,13 +42,16 @@ class GuardedCluster:
     def environment(self, service: str, *, kafka_user: str | None = None) -> dict[str, str]:
         """The connections of a service, as the chart gives them."""
         user = OWNER if service == "migration" else login_of(service)
-        return {
-            "NOONMARK_DATABASE_URL": self.database.url(DATABASE, user, PASSWORD),
-            "PGSSLMODE": "verify-full",
-            "PGSSLROOTCERT": str(self.database.authority.ca),
-            "NOONMARK_TOPIC_PREFIX": PREFIX,
-            **self.broker.settings(kafka_user or service),
-        }
+        principal = kafka_user or service
+        return connections(
+            database_url=self.database.url(DATABASE, user, PASSWORD),
+            database_ca=str(self.database.authority.ca),
+            bootstrap=self.broker.bootstrap,
+            topic_prefix=PREFIX,
+            kafka_user=principal,
+            kafka_password=self.broker.passwords[principal],
+            kafka_ca=str(self.broker.authority.ca),
+        )
 
     def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command of `noonmark` as the owner of the tables, and as the migration's user of Kafka."""

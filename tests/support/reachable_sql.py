@@ -107,9 +107,12 @@ def _used(place: Place) -> Iterator[Place]:
                     yield place[0], part.id
                 elif part.id in read.imported:
                     yield read.imported[part.id]
-            elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
-                if part.value.id in read.modules:
-                    yield read.modules[part.value.id], part.attr
+            elif (
+                isinstance(part, ast.Attribute)
+                and isinstance(part.value, ast.Name)
+                and part.value.id in read.modules
+            ):
+                yield read.modules[part.value.id], part.attr
     # A name that a package only passes on.
     if place[1] in read.imported:
         yield read.imported[place[1]]
@@ -169,8 +172,39 @@ _LOCK = re.compile(
 )
 _TOKEN = re.compile(r"\w+|[(),;]")
 _AFTER_TABLE = frozenset(
-    "on where join left right full cross inner natural for order group limit set using returning union values"
-    " select having window fetch offset when loop is and or tablesample except intersect".split()
+    [
+        "on",
+        "where",
+        "join",
+        "left",
+        "right",
+        "full",
+        "cross",
+        "inner",
+        "natural",
+        "for",
+        "order",
+        "group",
+        "limit",
+        "set",
+        "using",
+        "returning",
+        "union",
+        "values",
+        "select",
+        "having",
+        "window",
+        "fetch",
+        "offset",
+        "when",
+        "loop",
+        "is",
+        "and",
+        "or",
+        "tablesample",
+        "except",
+        "intersect",
+    ]
 )
 _CONFLICT = re.compile(r"\bon\s+conflict\b(\s*\()?[^;]*?\bdo\s+(nothing|update)", re.IGNORECASE)
 

@@ -20,27 +20,28 @@ app = typer.Typer(
 )
 
 
+_COMMAND = 'kafka-acls.sh --bootstrap-server "$BOOTSTRAP" --command-config "$COMMAND_CONFIG"'
+
+
 @app.command()
 def kafka(
     pools: Annotated[
         list[str] | None,
-        typer.Option(
-            "--pool", help="Pool of the workers; repeat for several with one principal. (default: default)"
-        ),
+        typer.Option("--pool", help="Pool of the workers; repeat for several. (default: default)"),
     ] = None,
     principals: Annotated[
         list[str] | None,
         typer.Option(
             "--principal",
             metavar="CLIENT=PRINCIPAL",
-            help="Principal of a client, such as worker=User:CN=worker; repeat. (default: User:noonmark-CLIENT)",
+            help="Principal of a client; repeat for several. (default: User:noonmark-CLIENT)",
         ),
     ] = None,
 ) -> None:
     """Print one `kafka-acls.sh` command per right, with the names of this installation.
 
-    The names follow NOONMARK_TOPIC_PREFIX, NOONMARK_BOUND_TOPICS and NOONMARK_EMIT_TOPICS. Set BOOTSTRAP and
-    COMMAND_CONFIG in the shell that runs the commands: the address, and the administrator's client properties.
+    The names follow NOONMARK_TOPIC_PREFIX, NOONMARK_BOUND_TOPICS and NOONMARK_EMIT_TOPICS. In the shell that
+    runs the commands, set BOOTSTRAP (address) and COMMAND_CONFIG (file with the administrator's properties).
     """
     from noonmark.core.access.topic_bindings import read_bindings  # noqa: PLC0415
     from noonmark.kafka.rights import Client, kafka_rights  # noqa: PLC0415
@@ -67,8 +68,8 @@ def postgres(
 ) -> None:
     """Print the SQL that creates a role for each service, and grants it its rights.
 
-    An administrator of the server runs the first part, once. The owner of the tables then runs `noonmark db migrate`,
-    which grants the rights again after each upgrade; the second part shows what it grants.
+    An administrator of the server runs the first part, once. The owner of the tables then runs
+    `noonmark db migrate`, which grants the rights again at each upgrade; the second part shows them.
     """
     from noonmark.store.migrations.service_roles import create_statements, grant_statements  # noqa: PLC0415
 
@@ -92,7 +93,7 @@ def acl_commands(rights: Mapping[Client, Sequence[Right]], principals: Mapping[s
             operations = " ".join(f"--operation {operation}" for operation in right.operations)
             pattern = " --resource-pattern-type prefixed" if right.prefixed else ""
             yield (
-                'kafka-acls.sh --bootstrap-server "$BOOTSTRAP" --command-config "$COMMAND_CONFIG" --add'
+                f"{_COMMAND} --add"
                 f" --allow-principal {shlex.quote(principals[client])} {operations}"
                 f" --{right.resource} {shlex.quote(right.name)}{pattern}"
             )
@@ -104,8 +105,8 @@ def _principals(given: Sequence[str], clients: Sequence[str]) -> Mapping[str, st
         client, separator, principal = text.partition("=")
         if client not in known or not separator or ":" not in principal:
             raise CliError(
-                f"--principal {text!r} is not CLIENT=PRINCIPAL; use one of {', '.join(clients)}, and a principal"
-                " with its type, such as worker=User:noonmark-worker",
+                f"--principal {text!r} is not CLIENT=PRINCIPAL; use one of {', '.join(clients)}, and a"
+                " principal with its type, such as worker=User:noonmark-worker",
                 ExitCode.USAGE,
             )
         known[client] = principal

@@ -83,7 +83,8 @@ def kafka_rights(
         topics: the installation's names.
         pools: pools of the workers that share one principal.
         bound: further submission topics (`NOONMARK_BOUND_TOPICS`).
-        emitted: topics that jobs may write events to (`NOONMARK_EMIT_TOPICS`); a final `*` stands for any ending.
+        emitted: topics that jobs may write events to (`NOONMARK_EMIT_TOPICS`); a final `*` stands
+            for any ending.
 
     Raises:
         ValueError: a pool's name is not valid, or noonmark itself writes to a bound topic.

@@ -13,19 +13,16 @@ _OBJECT: Final = re.compile(r'permission denied for \w+ "?(\w+)"?')
 
 
 def explain(service: str, error: psycopg.errors.InsufficientPrivilege) -> str:
-    """Return a sentence about a refused statement: on what, which rights the service needs, how to grant them."""
+    """Return a sentence about a refused statement: on what, which rights are needed, how to get them."""
     lines = str(error).strip().splitlines() or ["permission denied"]
     found = _OBJECT.search(lines[0])
     table = found[1] if found and found[1] in TABLES else None
     remedy = f"the {service} must connect as the owner of the tables"
     if service in SERVICES:
-        needs = (
-            f"the {service} needs {', '.join(table_rights(service, table)) or 'nothing'} on {table}: "
-            if table
-            else ""
-        )
+        verbs = ", ".join(table_rights(service, table)) if table else ""
+        needs = f"the {service} needs {verbs or 'nothing'} on {table}: " if table else ""
         remedy = (
-            f"{needs}make its user a member of {role_of(service)}, and run `noonmark db migrate` as the owner of"
-            " the tables; `noonmark rights postgres` shows all grants"
+            f"{needs}make its user a member of {role_of(service)}, and run `noonmark db migrate` as the owner"
+            " of the tables; `noonmark rights postgres` shows all grants"
         )
     return f"Postgres refuses a statement: {lines[0]}; {remedy}"

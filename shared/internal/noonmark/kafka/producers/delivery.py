@@ -102,8 +102,8 @@ def absent_topic(topic: str, bootstrap: str) -> DeliveryFailure:
     return DeliveryFailure(
         FailureKind.PERMANENT,
         "UNKNOWN_TOPIC_OR_PART",
-        f"{topic}: topic does not exist at {bootstrap}, or this client may not see it; create it (`noonmark db"
-        f" migrate`) or grant DESCRIBE; {WHERE_RIGHTS_ARE}",
+        f"{topic}: topic does not exist at {bootstrap}, or this client may not see it; create it"
+        f" (`noonmark db migrate`) or grant DESCRIBE: {WHERE_RIGHTS_ARE}",
     )
 
 

@@ -1,7 +1,7 @@
 """Which service needs which rights in Postgres: the only list of them.
 
-`docs/rights.md`, `noonmark rights postgres` and the grants of `noonmark db migrate` are made from it. A test compares it with
-the SQL that the code of each service reaches.
+`docs/rights.md`, `noonmark rights postgres` and the grants of `noonmark db migrate` are made from it. A test
+compares it with the SQL that the code of each service reaches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ ALL_SERVICES_ROLE: Final = "noonmark_services"
 
 _VERBS: Final = {"s": "select", "i": "insert", "u": "update", "d": "delete"}
 
-# One letter a right. `api` is what the API does outside the scope of a caller; within it, it acts as `noonmark_api`.
+# One letter a right. `api` is what the API does outside the scope of a caller; within it, it acts as
+# `noonmark_api`.
 _TABLE_RIGHTS: Final = """
 table              intake     trigger    dispatcher worker     observer   watchdog   api
 alembic_version    s          s          s          s          s          -          s
