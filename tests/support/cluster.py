@@ -45,13 +45,17 @@ COUNTS = PartitionCounts(submissions=2, submissions_bulk=1, runs=2, lifecycle=1)
 
 @dataclass(slots=True)
 class Cluster:
-    """All processes of one test. `start` adds one; `close` ends whatever is left of them."""
+    """All processes of one test. `start` adds one; `close` ends whatever is left of them.
+
+    `settings` are variables of every process, `of_service` those of single services, by their whole names.
+    """
 
     dsn: str
     bootstrap: str
     prefix: str
     folder: Path
     settings: dict[str, str] = field(default_factory=dict)
+    of_service: dict[str, dict[str, str]] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     target_url: str = ""
     _target: subprocess.Popen[str] | None = None
@@ -97,7 +101,7 @@ class Cluster:
         env = {
             **{key: value for key, value in os.environ.items() if not key.startswith("NOONMARK_")},
             **SHORT,
-            "NOONMARK_DATABASE_URL": self.dsn,
+            "NOONMARK_DATABASE_URL": self.dsn.replace("noonmark:x@", f"rec_{service}:x@"),
             "NOONMARK_KAFKA_BOOTSTRAP": self.bootstrap,
             "NOONMARK_TOPIC_PREFIX": self.prefix,
             "NOONMARK_BOUND_TOPICS": unsigned(self.prefix),
@@ -106,6 +110,7 @@ class Cluster:
                 filter(None, (str(code or ""), str(ROOT), os.environ.get("PYTHONPATH")))
             ),
             **self.settings,
+            **self.of_service.get(service, {}),
             **{f"NOONMARK_{key.upper()}": value for key, value in settings.items()},
             **(environment or {}),
         }

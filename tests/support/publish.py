@@ -157,11 +157,17 @@ def soon(seconds: float) -> datetime:
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
-def publish(bootstrap: str, topic: str, events: Sequence[dict[str, Any]]) -> None:
-    """Publish events with a plain Kafka client and wait until the broker has all of them."""
+def publish(bootstrap: str | dict[str, Any], topic: str, events: Sequence[dict[str, Any]]) -> None:
+    """Publish events with a plain Kafka client and wait until the broker has all of them.
+
+    Args:
+        bootstrap: address of the broker, or properties of a client that connects as a user.
+        topic: where to.
+        events: what.
+    """
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **({"bootstrap.servers": bootstrap} if isinstance(bootstrap, str) else bootstrap),
             "enable.idempotence": True,
             "linger.ms": 5,
             "queue.buffering.max.messages": max(100_000, len(events)),

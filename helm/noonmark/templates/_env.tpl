@@ -18,7 +18,7 @@
       key: {{ .key | quote }}
 {{- end }}
 
-{{/* Environment of all containers. Takes root, component, values (with `config` and `databaseSecret`). */}}
+{{/* Environment of all containers. Takes root, component, values (with `config`, `databaseSecret` and `kafkaSecret`). */}}
 {{- define "noonmark.env" -}}
 {{- $v := .root.Values }}
 {{- $database := .values.databaseSecret | default dict -}}
@@ -42,7 +42,7 @@
 {{- with $v.kafka.sasl.mechanism }}
 - {name: NOONMARK_KAFKA_SASL_MECHANISM, value: {{ . }}}
 {{- end }}
-{{- with $v.kafka.sasl.existingSecret }}
+{{- with default $v.kafka.sasl.existingSecret (get (.values.kafkaSecret | default dict) "name") }}
 {{ include "noonmark.secretEnv" (dict "name" "NOONMARK_KAFKA_SASL_USERNAME" "secret" . "key" $v.kafka.sasl.usernameKey) }}
 {{ include "noonmark.secretEnv" (dict "name" "NOONMARK_KAFKA_SASL_PASSWORD" "secret" . "key" $v.kafka.sasl.passwordKey) }}
 {{- end }}

@@ -25,7 +25,7 @@ the content, because a hash of a password can be brute-forced. Empty without a c
 {{- define "noonmark.secretVersions" -}}
 {{- $root := .root }}
 {{- $v := $root.Values }}
-{{- $names := list $v.database.existingSecret (get (.values.databaseSecret | default dict) "name") $v.kafka.sasl.existingSecret }}
+{{- $names := list $v.database.existingSecret (get (.values.databaseSecret | default dict) "name") $v.kafka.sasl.existingSecret (get (.values.kafkaSecret | default dict) "name") }}
 {{- range list $v.database.tls $v.kafka.tls }}
 {{- $names = concat $names (list .caSecret.name .clientSecret.name) }}
 {{- end }}

@@ -24,6 +24,7 @@ from noonmark.cli.operations import (
     lag,
     outbox,
     pools,
+    rights,
     services,
     workers,
 )
@@ -99,6 +100,7 @@ app.add_typer(api_keys.app, name="admin", rich_help_panel="Administration")
 app.add_typer(namespaces.app, name="namespace", rich_help_panel="Administration")
 app.add_typer(limits.app, name="limit", rich_help_panel="Administration")
 app.add_typer(pools.app, name="pool", rich_help_panel="Administration")
+app.add_typer(rights.app, name="rights", rich_help_panel="Administration")
 app.add_typer(outbox.app, name="outbox", rich_help_panel="Administration")
 app.add_typer(signing_keys.app, name="signing-key", rich_help_panel="Administration")
 app.add_typer(zones.app, name="zones", rich_help_panel="Administration")

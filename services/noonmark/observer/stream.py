@@ -8,6 +8,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from confluent_kafka import KafkaError
+
+from noonmark.kafka.refusals import refusal
+from noonmark.kafka.rights import Operation
 from noonmark.kafka.topics import Topics
 from noonmark.observer.outcome_store import OutcomeStore
 from noonmark.observer.records import Record
@@ -97,7 +101,7 @@ class StreamLoop:
                 await asyncio.sleep(_POLL_SECONDS)
             await _settle(starting)
         except Exception as error:  # noqa: BLE001 - whatever the error, a new application starts
-            self._log.warning("stream_broke", error=f"{type(error).__name__}: {error}")
+            self._log.warning("stream_broke", error=f"{type(error).__name__}: {error}", **self._remedy(error))
         finally:
             await self._end(app)
 
@@ -106,11 +110,23 @@ class StreamLoop:
 
     async def _end(self, app: faust.App) -> None:
         if app.crashed:
-            self._log.warning("stream_crashed", error=repr(app.crash_reason))
+            self._log.warning(
+                "stream_crashed", error=repr(app.crash_reason), **self._remedy(app.crash_reason)
+            )
         try:
             await asyncio.wait_for(app.stop(), _STOP_SECONDS)
         except Exception as error:  # noqa: BLE001 - nothing depends on how the application stops
             self._log.warning("stream_ended_badly", error=f"{type(error).__name__}: {error}")
+
+    def _remedy(self, error: BaseException | None) -> dict[str, str]:
+        """Return what to do about an error of Faust's client, if it reports a missing right."""
+        from aiokafka.errors import BrokerResponseError  # noqa: PLC0415 - only this thread imports Faust
+
+        if not isinstance(error, BrokerResponseError):
+            return {}
+        topic, group = self._topics.lifecycle, self._topics.group_observer
+        missing = refusal(KafkaError(error.errno), Operation.READ, topic=topic, group=group)
+        return {"hint": missing} if missing is not None else {}
 
     async def _places(self, places: Sequence[Place]) -> Mapping[int, int]:
         try:

@@ -89,7 +89,9 @@ class _KafkaChecks:
         found = client.list_topics(timeout=self._within_seconds)
         lifecycle = found.topics.get(self._topics.lifecycle)
         if lifecycle is None:
-            return {KAFKA: f"topic {self._topics.lifecycle} does not exist"}
+            return {
+                KAFKA: f"topic {self._topics.lifecycle} does not exist, or this client may not DESCRIBE it"
+            }
         ours = [lifecycle, *(topic for name, topic in found.topics.items() if self._topics.parse_runs(name))]
         leaderless = [topic.topic for topic in ours if any(p.leader < 0 for p in topic.partitions.values())]
         if leaderless:

@@ -21,6 +21,8 @@ import orjson
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.refusals import is_refusal, refusal
+from noonmark.kafka.rights import Operation
 from noonmark.telemetry.logs import get_logger
 
 MOST_WAITING: Final = 1_000
@@ -210,6 +212,11 @@ class LiveRuns:
         finally:
             reader.close()
 
+    def _told(self, error: KafkaException) -> str:
+        reason = error.args[0]
+        missing = refusal(reason, Operation.READ, topic=self._topic) if is_refusal(reason) else None
+        return missing or str(error)
+
     def _step(self, reader: _Reader, listeners: Sequence[Listener]) -> None:
         try:
             reader.open()
@@ -222,7 +229,7 @@ class LiveRuns:
             messages = reader.read()
         except KafkaException as error:
             reader.close()
-            _log.warning("live_reader_without_kafka", error=str(error))
+            _log.warning("live_reader_without_kafka", error=self._told(error))
             for listener in listeners:
                 listener.deliver((), "", note="Kafka does not respond; the stream resumes when it does")
             self._wake.wait(_RETRY_SECONDS)

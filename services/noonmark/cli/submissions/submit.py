@@ -13,7 +13,7 @@ from noonmark.cli.connections.context import kafka_config, operator_settings
 from noonmark.cli.submissions.events import as_json_text, event_of, job_of, key_of, word_of
 from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import field, show_json, show_list
-from noonmark.cli.terminal.problems import CliError, ExitCode, broker_away
+from noonmark.cli.terminal.problems import CliError, ExitCode, broker_away, right_missing
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -188,11 +188,16 @@ def send(
     """
     from confluent_kafka import KafkaException, Producer  # noqa: PLC0415
 
+    from noonmark.kafka.refusals import refusal  # noqa: PLC0415
+    from noonmark.kafka.rights import Operation  # noqa: PLC0415
+
     positions: dict[int, str] = {}
     errors: list[str] = []
+    refused: set[str] = set()
 
     def on_delivery(index: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
+            refused.update(filter(None, [refusal(error, Operation.WRITE, topic=topic)]))
             errors.append(error.str())
         else:
             positions[index] = f"{message.topic()}/{message.partition()}/{message.offset()}"
@@ -216,6 +221,8 @@ def send(
         left = producer.flush(_SEND_SECONDS + 5)
     except KafkaException as error:
         raise broker_away(settings.kafka_bootstrap, error.args[0].str()) from error
+    if refused:
+        raise right_missing(settings.kafka_bootstrap, refused.pop())
     if errors or left:
         raise broker_away(
             settings.kafka_bootstrap, errors[0] if errors else f"{left} records were not acknowledged"

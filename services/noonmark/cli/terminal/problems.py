@@ -64,6 +64,11 @@ def broker_away(bootstrap: str, reason: object) -> CliError:
     )
 
 
+def right_missing(bootstrap: str, missing: str) -> CliError:
+    """Return the error of a command whose user lacks a right in Kafka."""
+    return CliError(f"Kafka at {bootstrap} refuses the command: {missing}", ExitCode.USAGE)
+
+
 def no_schema() -> CliError:
     """Return the error of a database that was not migrated."""
     return CliError("the database has no noonmark schema, or an older one; run `noonmark db migrate`")

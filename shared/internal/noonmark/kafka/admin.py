@@ -11,11 +11,11 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.refusals import refusal
+from noonmark.kafka.rights import Operation
 from noonmark.kafka.topics import TopicSpec
 
 _HINTS: Final = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant this client CREATE on the topic or the cluster",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "grant this client CREATE on the cluster",
     KafkaError.INVALID_REPLICATION_FACTOR: "lower the replication factor, or start more brokers",
     KafkaError.INVALID_PARTITIONS: "set a partition count of at least 1",
     KafkaError.TOPIC_EXCEPTION: "choose a topic prefix of letters, digits, '.', '_' and '-'",
@@ -111,7 +111,7 @@ def _create(client: AdminClient, specs: Sequence[TopicSpec], deadline: float) ->
             reason: KafkaError = error.args[0]
             if reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 continue
-            hint = _HINTS.get(reason.code())
+            hint = refusal(reason, Operation.CREATE, topic=name) or _HINTS.get(reason.code())
             refused.append(f"{name}: {reason.str()}" + (f" ({hint})" if hint else ""))
         else:
             created.append(name)

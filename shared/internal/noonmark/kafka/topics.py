@@ -43,12 +43,12 @@ class Topics:
     """Every topic and consumer group name with one prefix."""
 
     __slots__ = (
-        "_runs_prefix",
         "alerts",
         "dead",
         "lifecycle",
         "prefix",
         "rejections",
+        "runs_prefix",
         "submissions",
         "submissions_bulk",
     )
@@ -61,7 +61,7 @@ class Topics:
         self.rejections = f"{prefix}.rejections"
         self.dead = f"{prefix}.dead"
         self.alerts = f"{prefix}.alerts"
-        self._runs_prefix = f"{prefix}.runs."
+        self.runs_prefix = f"{prefix}.runs."
 
     def runs(self, pool: str, lane: Lane) -> str:
         """Return the topic of a pool's lane.
@@ -69,13 +69,13 @@ class Topics:
         Raises:
             ValueError: the pool's name does not match `POOL_PATTERN`.
         """
-        return f"{self._runs_prefix}{_checked(pool)}.{lane.label}"
+        return f"{self.runs_prefix}{_checked(pool)}.{lane.label}"
 
     def parse_runs(self, topic: str) -> tuple[str, Lane] | None:
         """Return pool and lane of a runs topic; None for any other name."""
-        if not topic.startswith(self._runs_prefix):
+        if not topic.startswith(self.runs_prefix):
             return None
-        pool, dot, label = topic[len(self._runs_prefix) :].partition(".")
+        pool, dot, label = topic[len(self.runs_prefix) :].partition(".")
         lane = _LANES.get(label)
         if not dot or lane is None or not POOL_PATTERN.fullmatch(pool):
             return None
@@ -90,7 +90,7 @@ class Topics:
         further = [name for name in bound if name not in {self.submissions, self.submissions_bulk}]
         for name in further:
             if name in {self.lifecycle, self.rejections, self.dead, self.alerts} or name.startswith(
-                self._runs_prefix
+                self.runs_prefix
             ):
                 raise ValueError(f"topic {name!r} is written by noonmark itself and cannot carry submissions")
         return further
@@ -112,13 +112,18 @@ class Topics:
         """The consumer group of the observers."""
         return f"{self.prefix}.observer"
 
+    @property
+    def group_worker_prefix(self) -> str:
+        """What the names of the workers' groups begin with."""
+        return f"{self.prefix}.worker."
+
     def group_worker(self, pool: str, lane: Lane) -> str:
         """Return the consumer group of a pool's lane.
 
         Raises:
             ValueError: the pool's name does not match `POOL_PATTERN`.
         """
-        return f"{self.prefix}.worker.{_checked(pool)}.{lane.label}"
+        return f"{self.group_worker_prefix}{_checked(pool)}.{lane.label}"
 
     def base_specs(self, *, counts: PartitionCounts | None = None, replication: int = 1) -> list[TopicSpec]:
         """Return the specs of the topics that exist once per installation."""

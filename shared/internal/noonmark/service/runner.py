@@ -17,12 +17,15 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Final, NoReturn, Protocol
 
+import psycopg
 from structlog.typing import FilteringBoundLogger
 
 from noonmark.core import faults
 from noonmark.core.zones.zones import ZoneError
+from noonmark.kafka.consumers.records import ConsumerFailed
 from noonmark.service.backoff import Backoff, StoppedError, retry_transient
 from noonmark.service.health import Health, HealthServer, HealthServerError
+from noonmark.service.missing_rights import explain
 from noonmark.service.run_traces import RunTraces
 from noonmark.settings import Settings
 from noonmark.telemetry.logs import configure_logs, get_logger
@@ -125,6 +128,9 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
     except (StartError, HealthServerError, ZoneError) as error:
         log.error("service_not_started", reason=str(error))  # noqa: TRY400 - expected; the sentence is enough
         return NOT_STARTED
+    except psycopg.errors.InsufficientPrivilege as error:
+        log.error("service_not_started", reason=explain(name, error))  # noqa: TRY400 - expected
+        return NOT_STARTED
     except Exception:
         log.exception("service_not_started")
         return NOT_STARTED
@@ -203,6 +209,13 @@ class _Supervisor:
         except StoppedError:
             # Raised by waits that the stop event ended: a normal stop.
             failed = not self.service.stop.is_set()
+        except psycopg.errors.InsufficientPrivilege as error:
+            failed = True
+            reason = explain(self.service.name, error)
+            self.service.log.error("loop_failed", loop=name, reason=reason)  # noqa: TRY400 - expected
+        except ConsumerFailed as error:
+            failed = True
+            self.service.log.error("loop_failed", loop=name, reason=str(error))  # noqa: TRY400 - expected
         except BaseException:
             failed = True
             self.service.log.exception("loop_failed", loop=name)

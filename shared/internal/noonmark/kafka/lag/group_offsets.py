@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.refusals import refusal
+from noonmark.kafka.rights import Operation
 
 __all__ = ["Committed", "GroupOffsets"]
 
@@ -70,7 +72,7 @@ class GroupOffsets:
 
         def fetch(group: str) -> list[TopicPartition] | str:
             left = started_at + self._timeout - time.monotonic()
-            return _committed(self._clients[group], wanted[group], max(left, least))
+            return _committed(self._clients[group], group, wanted[group], max(left, least))
 
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="group-offsets") as pool:
             for group, answer in zip(wanted, pool.map(fetch, wanted), strict=True):
@@ -79,7 +81,7 @@ class GroupOffsets:
                     continue
                 for tp in answer:
                     if tp.error is not None:
-                        errors[group] = f"group {group}: {tp.error.str()}"
+                        errors[group] = f"group {group}: {_told(tp.error, group)}"
                     elif tp.offset >= 0:
                         offsets[group, tp.topic, tp.partition] = tp
         self._release([group for group, at in self._read_at.items() if at < started_at - _KEEP_SECONDS])
@@ -102,15 +104,19 @@ class GroupOffsets:
 
 
 def _committed(
-    client: Consumer, partitions: Sequence[TopicPartition], timeout_seconds: float
+    client: Consumer, group: str, partitions: Sequence[TopicPartition], timeout_seconds: float
 ) -> list[TopicPartition] | str:
     """Return the commits of a client's group, or the reason why they could not be read."""
     try:
         return client.committed(list(partitions), timeout=timeout_seconds)
     except KafkaException as error:
-        return str(error.args[0].str())
+        return _told(error.args[0], group)
     finally:
         # Log lines and errors wait for a poll; without one an outage would fill memory with them.
         for _ in range(_EVENTS_AT_ONCE):
             if client.poll(0) is None:
                 break
+
+
+def _told(error: KafkaError, group: str) -> str:
+    return refusal(error, Operation.DESCRIBE, group=group) or error.str()

@@ -22,6 +22,8 @@ from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.consumers.commits import decode_next
 from noonmark.kafka.lag.group_offsets import Committed, GroupOffsets
 from noonmark.kafka.lag.marks import Passage, TopicMarks
+from noonmark.kafka.refusals import refusal
+from noonmark.kafka.rights import Operation
 
 __all__ = ["LagProbe", "LagReport", "LagUnavailable", "PartitionLag", "Passage", "TopicMarks"]
 
@@ -294,7 +296,8 @@ def _result(future: Future[Any], what: str, errors: dict[str, str], key: str) ->
     try:
         return future.result()
     except KafkaException as error:
-        errors[key] = f"{what}: {error.args[0].str()}"
+        missing = refusal(error.args[0], Operation.DESCRIBE, topic=key)
+        errors[key] = f"{what}: {missing or error.args[0].str()}"
         _log.debug("cannot measure the lag of %s: %s", what, error)
         return None
 

@@ -9,6 +9,9 @@ from typing import Final
 import msgspec
 from confluent_kafka import KafkaError
 
+from noonmark.kafka.refusals import WHERE_RIGHTS_ARE, refusal
+from noonmark.kafka.rights import Operation
+
 Header = tuple[str, str | bytes | None]
 
 
@@ -76,13 +79,14 @@ _PERMANENT: Final = {
     KafkaError.MSG_SIZE_TOO_LARGE: "larger than the topic or this client allows",
     KafkaError.INVALID_RECORD: "refused by the broker's validation",
     KafkaError.TOPIC_EXCEPTION: "the topic's name is not valid",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this client may not write to the topic; grant it WRITE",
 }
 
 
 def classify(error: KafkaError, topic: str, client_error: KafkaError | None = None) -> DeliveryFailure:
     """Return what an error means for a message to this topic; `client_error` is the client's last error."""
     code = error.code()
+    if (missing := refusal(error, Operation.WRITE, topic=topic)) is not None:
+        return DeliveryFailure(FailureKind.PERMANENT, error.name(), f"{topic}: {missing}")
     if code in _PERMANENT:
         return DeliveryFailure(
             FailureKind.PERMANENT, error.name(), f"{topic}: {_PERMANENT[code]} ({error.str()})"
@@ -98,8 +102,8 @@ def absent_topic(topic: str, bootstrap: str) -> DeliveryFailure:
     return DeliveryFailure(
         FailureKind.PERMANENT,
         "UNKNOWN_TOPIC_OR_PART",
-        f"{topic}: topic does not exist at {bootstrap}, or this client may not see it; create it or grant"
-        " DESCRIBE",
+        f"{topic}: topic does not exist at {bootstrap}, or this client may not see it; create it"
+        f" (`noonmark db migrate`) or grant DESCRIBE: {WHERE_RIGHTS_ARE}",
     )
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, Protocol
 
 import psycopg
-from psycopg import sql
 
 from noonmark.core.states import Lane
 from noonmark.settings import Settings
@@ -116,54 +115,15 @@ def drop_day(connection: psycopg.Connection, name: str) -> bool:
     Raises:
         psycopg.errors.LockNotAvailable: another transaction uses the day, or reads the ledger for long;
             nothing was dropped.
+        psycopg.errors.UndefinedTable: there is no such day.
     """
-    table = sql.Identifier(name)
     with connection.transaction():
-        connection.execute("set local lock_timeout = '2s'")
-        # No run may finish, be redriven or be inserted while the day is checked and dropped.
-        connection.execute(sql.SQL("lock table {} in access exclusive mode").format(table))
-        # A summary of skipped instants stays as long as it contains instants after the floor.
-        unfinished = connection.execute(
-            sql.SQL(
-                "select exists (select from {} where finished_at is null or last_scheduled_for >="
-                " (select ledger_floor from install))"
-            ).format(table)
+        # The function deletes the rows of a whole day in one statement.
+        connection.execute("set local statement_timeout = '150s'")
+        row = connection.execute(
+            statement("drop_day"), {"day": name, "first_one_off": FIRST_ONE_OFF}
         ).fetchone()
-        if unfinished and unfinished[0]:
-            return False
-        _delete_dependents(connection, table)
-        # The drop locks the whole ledger for a moment, and every claim queues behind a transaction that waits
-        # for this lock.
-        connection.execute("set local lock_timeout = '100ms'")
-        connection.execute(sql.SQL("drop table {}").format(table))
-    return True
-
-
-def _delete_dependents(connection: psycopg.Connection, table: sql.Identifier) -> None:
-    """Delete the rows that depend on the runs of a day, in the transaction that drops the day."""
-    for dependent in ("attempts", "attempt_logs", "run_notes", "dead_letters"):
-        connection.execute(
-            sql.SQL("delete from {} where run_id in (select id from {})").format(
-                sql.Identifier(dependent), table
-            )
-        )
-    # A finished one-time job is deleted with its run; a recurring job has a unique name and stays.
-    connection.execute(
-        sql.SQL(
-            "with deleted as (delete from jobs where not unique_name and id in (select job_id from {table})"
-            " and not exists (select from timers where timers.job_id = jobs.id)"
-            " and not exists (select from runs where runs.job_id = jobs.id"
-            " and runs.id not in (select id from {table})) returning id)"
-            " delete from job_versions where job_id in (select id from deleted)"
-        ).format(table=table)
-    )
-    # Versions that were created for one run are deleted with it.
-    connection.execute(
-        sql.SQL(
-            "delete from job_versions where (job_id, version) in"
-            " (select job_id, job_version from {table} where job_version >= {first})"
-        ).format(table=table, first=sql.Literal(FIRST_ONE_OFF))
-    )
+    return bool(row and row[0])
 
 
 def resend_vanished(connection: psycopg.Connection, topics: RunTopicParser) -> int:

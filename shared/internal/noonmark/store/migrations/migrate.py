@@ -16,6 +16,7 @@ from noonmark.store.database.connect import connect
 from noonmark.store.database.engines import engine_of
 from noonmark.store.migrations.api_role import RoleError, ensure_api_role, lend_statement, may_take_on
 from noonmark.store.migrations.revisions import SchemaRevision, known_revisions, read_revision
+from noonmark.store.migrations.service_roles import grant_service_rights
 from noonmark.store.schedules.time_facts import active_zone_data
 from noonmark.store.schedules.zone_data import differing_zone_data, ensure_active
 
@@ -88,6 +89,7 @@ class SchemaStatus:
 def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> None:
     """Upgrade the schema to this release and create the ledger's next days. Safe to repeat.
 
+    Roles of services that exist are granted the rights that they need (`noonmark.store.migrations.service_roles`).
     The schema of a later release that this one can use is left as it is.
 
     Args:
@@ -118,6 +120,7 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
         today = _today(connection)
         for ahead in range(-1, days_ahead + 1):
             make_day(connection, today + timedelta(days=ahead))
+        grant_service_rights(connection)
 
 
 def make_day(connection: psycopg.Connection, day: date) -> bool:

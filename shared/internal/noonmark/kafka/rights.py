@@ -1,0 +1,189 @@
+"""Which client of Kafka needs which rights: the only list of them.
+
+`docs/rights.md` and `noonmark rights kafka` are made from it, and the tests give every service exactly these.
+A right to READ or WRITE a topic or group includes DESCRIBE, as the brokers' authorizer has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from noonmark.kafka.topics import Topics
+
+__all__ = ["Client", "Operation", "Resource", "Right", "kafka_rights"]
+
+
+class Client(StrEnum):
+    """A program with a principal of its own."""
+
+    INTAKE = "intake"
+    TRIGGER = "trigger"
+    DISPATCHER = "dispatcher"
+    WORKER = "worker"
+    OBSERVER = "observer"
+    API = "api"
+    WATCHDOG = "watchdog"
+    MIGRATION = "migration"
+    OPERATOR = "operator"
+    PUBLISHER = "publisher"
+
+
+class Operation(StrEnum):
+    """An operation that the brokers authorize."""
+
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DESCRIBE = "Describe"
+
+
+class Resource(StrEnum):
+    """A kind of thing that rights are granted on."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One client's rights on one name, or on all names that begin with it.
+
+    Attributes:
+        resource: topic or group.
+        name: the name, or what names begin with.
+        operations: what the client may do.
+        why: what the client does with them.
+        prefixed: whether `name` is the beginning of names.
+    """
+
+    resource: Resource
+    name: str
+    operations: tuple[Operation, ...]
+    why: str
+    prefixed: bool = False
+
+    def covers(self, resource: Resource, name: str) -> bool:
+        """Return whether the right is about this topic or group."""
+        named = name.startswith(self.name) if self.prefixed else name == self.name
+        return resource is self.resource and named
+
+
+def kafka_rights(
+    topics: Topics,
+    *,
+    pools: Sequence[str] = ("default",),
+    bound: Iterable[str] = (),
+    emitted: Iterable[str] = (),
+) -> Mapping[Client, Sequence[Right]]:
+    """Return the rights of every client; those with the trigger's empty list need no access to Kafka.
+
+    Args:
+        topics: the installation's names.
+        pools: pools of the workers that share one principal.
+        bound: further submission topics (`NOONMARK_BOUND_TOPICS`).
+        emitted: topics that jobs may write events to (`NOONMARK_EMIT_TOPICS`); a final `*` stands
+            for any ending.
+
+    Raises:
+        ValueError: a pool's name is not valid, or noonmark itself writes to a bound topic.
+    """
+    further = topics.further_submissions(bound)
+    submissions = (topics.submissions, topics.submissions_bulk, *further)
+    measured = _measuring(topics, submissions)
+    return {
+        Client.INTAKE: [
+            *(_topic(name, Operation.READ, why="reads submissions") for name in submissions),
+            _group(topics.group_intake, Operation.READ, why="joins the group, commits offsets"),
+        ],
+        Client.TRIGGER: [],
+        Client.DISPATCHER: [
+            _topic(topics.runs_prefix, Operation.WRITE, why="sends run messages", prefixed=True),
+            *(
+                _topic(name, Operation.WRITE, why="sends events")
+                for name in (topics.lifecycle, topics.rejections, topics.dead, topics.alerts)
+            ),
+            *(_emitted(pattern) for pattern in emitted),
+            *measured,
+        ],
+        Client.WORKER: [
+            right
+            for pool in pools
+            for right in (
+                _topic(
+                    f"{topics.runs_prefix}{pool}.", Operation.READ, why="reads run messages", prefixed=True
+                ),
+                _group(
+                    f"{topics.group_worker_prefix}{pool}.",
+                    Operation.READ,
+                    why="joins the groups, commits offsets",
+                    prefixed=True,
+                ),
+            )
+        ],
+        Client.OBSERVER: [
+            _topic(topics.lifecycle, Operation.READ, why="reads outcomes"),
+            _group(topics.group_observer, Operation.READ, why="joins the group, commits offsets"),
+        ],
+        Client.API: [
+            _topic(topics.lifecycle, Operation.READ, why="follows outcomes for streams of events"),
+            *measured,
+        ],
+        Client.WATCHDOG: [
+            _topic(topics.lifecycle, Operation.DESCRIBE, why="checks that partitions have leaders"),
+            _topic(
+                topics.runs_prefix,
+                Operation.DESCRIBE,
+                why="checks that partitions have leaders",
+                prefixed=True,
+            ),
+        ],
+        Client.MIGRATION: [
+            _topic(
+                f"{topics.prefix}.",
+                Operation.CREATE,
+                Operation.DESCRIBE,
+                why="`noonmark db migrate` and `noonmark pool create`: create topics that are missing",
+                prefixed=True,
+            ),
+            *(
+                _topic(
+                    name, Operation.CREATE, Operation.DESCRIBE, why="`noonmark db migrate`: creates the topic"
+                )
+                for name in further
+                if not name.startswith(f"{topics.prefix}.")
+            ),
+        ],
+        Client.OPERATOR: [
+            *measured,
+            *(
+                _topic(name, Operation.READ, why="`noonmark verify --events`")
+                for name in (topics.lifecycle, topics.dead)
+            ),
+        ],
+        Client.PUBLISHER: [_topic(name, Operation.WRITE, why="submits jobs") for name in submissions[:2]],
+    }
+
+
+def _measuring(topics: Topics, submissions: Iterable[str]) -> list[Right]:
+    """Lag: the ends of topics, the age of the first waiting record, and what groups have committed."""
+    return [
+        *(_topic(name, Operation.READ, why="measures lag and age") for name in submissions),
+        _topic(topics.runs_prefix, Operation.READ, why="measures lag and age", prefixed=True),
+        _group(topics.group_intake, Operation.DESCRIBE, why="measures lag"),
+        _group(topics.group_worker_prefix, Operation.DESCRIBE, why="measures lag", prefixed=True),
+    ]
+
+
+def _topic(name: str, *operations: Operation, why: str, prefixed: bool = False) -> Right:
+    return Right(Resource.TOPIC, name, operations, why, prefixed)
+
+
+def _group(name: str, *operations: Operation, why: str, prefixed: bool = False) -> Right:
+    return Right(Resource.GROUP, name, operations, why, prefixed)
+
+
+def _emitted(pattern: str) -> Right:
+    name = pattern.removesuffix("*")
+    return _topic(name, Operation.WRITE, why="sends events of jobs", prefixed=name != pattern)

@@ -1,0 +1,101 @@
+"""Every service's user of Kafka may do what the list of rights says, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from tests.support.guarded_broker import GuardedBroker, guarded_broker
+from tests.support.tried_rights import tried_on_cluster, tried_on_groups, tried_on_topics
+
+from noonmark.core.states import Lane
+from noonmark.kafka.admin import ensure_topics
+from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.rights import Client, Operation, Resource, kafka_rights
+from noonmark.kafka.topics import PartitionCounts, Topics, TopicSpec
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+TOPICS = Topics("noonmark")
+BOUND, EMITTED, FOREIGN = "orders.jobs", "shop.done", "noonmarket"
+RIGHTS = kafka_rights(TOPICS, pools=["default"], bound=[BOUND], emitted=["shop.*"])
+COUNTS = PartitionCounts(*[1] * 7)
+EXISTING = [
+    *(spec.name for spec in TOPICS.topic_specs(["default", "default-2"], counts=COUNTS)),
+    *(BOUND, EMITTED, FOREIGN),
+]
+ABSENT = ["noonmark.runs.fresh.high", "noonmarked", "shop.fresh", "fresh"]
+GROUPS = [
+    *(TOPICS.group_intake, TOPICS.group_observer),
+    *(TOPICS.group_worker(pool, Lane.NORMAL) for pool in ("default", "default-2")),
+    *("noonmark.lag-probe", "noonmark.api-live", "elsewhere"),
+]
+INCLUDES_DESCRIBE = {Operation.READ, Operation.WRITE, Operation.DESCRIBE}
+
+
+@pytest.fixture(scope="module")
+def broker(server_dir: Path) -> Iterator[GuardedBroker]:
+    """A broker with the topics of an installation, a record in each, and a user for each client."""
+    with guarded_broker(server_dir / "kafka-rights") as started:
+        specs = [TopicSpec(name, 1, 1) for name in EXISTING]
+        ensure_topics(KafkaConfig(started.inside), specs)
+        producer = Producer({"bootstrap.servers": started.inside})
+        for name in EXISTING:
+            producer.produce(name, b"first")
+        assert producer.flush(120) == 0
+        for client, rights in RIGHTS.items():
+            started.add_user(client)
+            started.grant(client, rights)
+        yield started
+
+
+def allowed(client: Client, resource: Resource, names: list[str], *operations: Operation) -> set[str]:
+    """The names on which the list of rights has one of the operations."""
+    return {
+        name
+        for name in names
+        for right in RIGHTS[client]
+        if right.covers(resource, name) and set(operations) & set(right.operations)
+    }
+
+
+@pytest.mark.parametrize("client", Client)
+def test_every_operation_on_every_topic_is_allowed_or_refused_as_listed(
+    broker: GuardedBroker, client: Client
+) -> None:
+    tried = tried_on_topics(partial(broker.client, client), EXISTING, ABSENT)
+
+    on = partial(allowed, client, Resource.TOPIC)
+    assert tried == {
+        "read": on(EXISTING, Operation.READ),
+        "write": on(EXISTING, Operation.WRITE),
+        "describe": on(EXISTING, *INCLUDES_DESCRIBE),
+        "create": on(ABSENT, Operation.CREATE),
+        "delete": set(),
+        "delete records": set(),
+        "add partitions": set(),
+        "describe configs": set(),
+        "alter configs": set(),
+    }
+
+
+@pytest.mark.parametrize("client", Client)
+def test_every_operation_on_every_group_is_allowed_or_refused_as_listed(
+    broker: GuardedBroker, client: Client
+) -> None:
+    tried = tried_on_groups(partial(broker.client, client), GROUPS, TOPICS.submissions)
+
+    on = partial(allowed, client, Resource.GROUP)
+    assert tried == {
+        "read": on(GROUPS, Operation.READ),
+        "describe": on(GROUPS, *INCLUDES_DESCRIBE),
+        "delete": set(),
+    }
+
+
+@pytest.mark.parametrize("client", Client)
+def test_nothing_on_the_whole_cluster_is_allowed(broker: GuardedBroker, client: Client) -> None:
+    assert tried_on_cluster(partial(broker.client, client)) == set()
