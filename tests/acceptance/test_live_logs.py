@@ -52,7 +52,7 @@ def following(*words: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": ""},
-        preexec_fn=listen_to_interrupts,
+        preexec_fn=listen_to_interrupts,  # noqa: PLW1509 - it sets a signal and nothing else
     )
 
 

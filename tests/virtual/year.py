@@ -207,7 +207,9 @@ def compare(
         totals.families[job.family] += len(expected.instants)
         wrong += _differences(job, found, expected)
         if not _may_be(states[job_id], job, expected) and not _may_be(
-            states[job_id], job, _expected(job, found, created, system.now)  # it may have ended since `until`
+            states[job_id],
+            job,
+            _expected(job, found, created, system.now),  # it may have ended since `until`
         ):
             wrong.append(f"{job.name} ({job.family}) {job.schedule}: is {states[job_id]}")
         if done % 200 == 199:
