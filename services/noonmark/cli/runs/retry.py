@@ -50,7 +50,7 @@ def finish(
     if as_json:
         show_json(answer if ended is None else ended)
     elif ended is None:
-        print(f"run {run_id} {done}; run `noonmark run show {run_id}` to follow it")
+        print(f"run {run_id} {done}; `noonmark run logs -f {run_id}` follows it")
     else:
         print(f"run {run_id} {_end(ended)}")
     if ended is not None and ended["state"] != "succeeded":
