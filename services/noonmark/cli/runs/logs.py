@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Stream = StrEnum("Stream", {"LOG": "log", "STDOUT": "stdout", "STDERR": "stderr"})
 
+_BEFORE_NEXT_ATTEMPT = ("queued", "retrying", "waiting")
+
 
 def logs(
     run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")],
@@ -75,6 +77,8 @@ def _follow(api: Client, run_id: UUID, attempt: int | None, stream: Stream | Non
             lines.add(data)
         elif event.event == "gap":
             lines.skip(data)
+        elif event.event == "lost":
+            lines.lose(data)
         elif data["reason"] == "finished":
             lines.end(data["state"])
         sys.stdout.flush()
@@ -112,14 +116,24 @@ class _Lines:
         """Report dropped bytes."""
         if self._wants(data):
             self._print_begun()
-            note = f"== {data['bytes']} bytes of {data['stream']} were dropped"
-            print(note, file=sys.stdout if self._only is None else sys.stderr)
+            self._note(f"== {data['bytes']} bytes of {data['stream']} were dropped")
+
+    def lose(self, data: Mapping[str, Any]) -> None:
+        """Report an attempt whose worker was lost."""
+        self._print_begun()
+        self._source = None
+        worker = f"worker {data['worker']}" if data["worker"] else "worker"
+        waits = "; waiting for the next attempt" if data["state"] in _BEFORE_NEXT_ATTEMPT else ""
+        self._note(f"== {worker} lost in attempt {data['attempt']}{waits}")
 
     def end(self, state: str) -> None:
         """Print the state of the finished run."""
         self._print_begun()
         if self._only is None:
             print(f"== run is {state}")
+
+    def _note(self, note: str) -> None:
+        print(note, file=sys.stdout if self._only is None else sys.stderr)
 
     def _wants(self, data: Mapping[str, Any]) -> bool:
         return self._only is None or data["stream"] == self._only
