@@ -43,6 +43,7 @@ TAGS: Final = {
     "calendars": "Named sets of days (holidays and business days) for schedules.",
     "limits": "Limits on runs in flight and on starts per period.",
     "namespaces": "Tenants: defaults, quotas and pauses.",
+    "ids": "Complete ids from their first characters.",
     "keys": "API keys.",
     "why": "What blocks a job or a run, and what to do about it.",
     "alerts": "Alerts of the observer, and their deliveries.",

@@ -20,7 +20,7 @@ from noonmark.cli.terminal.output import (
     show_fields,
     show_json,
 )
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import CliError, ExitCode, field_text
 
 rejections = typer.Typer(help="Show rejected submissions and their problems.", no_args_is_help=True)
 
@@ -31,13 +31,7 @@ _ID_DIGITS = 18
 
 def reasons(row: Mapping[str, Any]) -> list[str]:
     """Return every problem of a rejected event: pointer, message, expected value."""
-    return [
-        printable(
-            f"{item.get('pointer') or 'document'}: {item.get('message', '')}"
-            + (f"; expected {item['expected']}" if item.get("expected") else "")
-        )
-        for item in row["errors"]
-    ]
+    return [printable(field_text(item)) for item in row["errors"]]
 
 
 def position(row: Mapping[str, Any]) -> str:
