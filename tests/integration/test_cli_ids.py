@@ -26,7 +26,7 @@ def rename(database, run, new):
 
 
 def test_a_run_is_found_by_the_beginning_of_its_id(database):
-    (run,) = add_runs(database, add_job(database))
+    (run,) = add_runs(database, add_job(database), state="retrying")
     run = rename(database, run, "01a227be-5de9-7001-9066-803d29ef2a93")
 
     for given in ("01a227be", "01a227be-", "01A227BE-5de9-70", run):
@@ -37,7 +37,7 @@ def test_a_run_is_found_by_the_beginning_of_its_id(database):
 
 def test_several_ids_with_one_beginning_are_named(database):
     job = add_job(database)
-    first, second = add_runs(database, job, states=("succeeded", "succeeded"))
+    first, second = add_runs(database, job, 2)
     rename(database, first, "01a227be-5de9-7001-9066-803d29ef2a93")
     rename(database, second, "01a227be-6de9-7001-9066-803d29ef2a93")
 

@@ -62,9 +62,9 @@ def job_label(row: Mapping[str, Any]) -> str:
 
 _COLUMNS = (
     field("id", "RUN"),
-    Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True),
+    Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True, key=True),
     field("priority", "LANE"),
-    field("state"),
+    field("state", key=True),
     Column("REASON", lambda row: text(" ".join(filter(None, (row["reason"], row.get("waits_for")))) or None)),
     field("attempt", "ATTEMPTS", numeric=True),
     field("scheduled_for", "DUE"),

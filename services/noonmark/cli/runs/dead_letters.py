@@ -75,8 +75,8 @@ _PAGE: Final = 200
 
 _COLUMNS = (
     field("died_at", "DIED"),
-    field("run_id", "RUN"),
-    Column("JOB", lambda row: shortened(job_label(row), 40), cut=True),
+    field("run_id", "RUN", key=True),
+    Column("JOB", lambda row: shortened(job_label(row), 40), cut=True, key=True),
     field("attempts", numeric=True),
     field("reason"),
     field("fingerprint", "CAUSE"),
@@ -86,6 +86,9 @@ _COLUMNS = (
     field("type", "TYPE", wide=True),
     field("job_id", "JOB ID", wide=True),
 )
+
+
+_NONE = "no dead letters found; a run whose attempts are used up is listed here"
 
 
 @app.command("list")
@@ -121,7 +124,7 @@ def list_(
         # `2h ago` is another instant at the next call.
         footer += f" {wanted.period.restated}"
     shown = [with_instants(row) for row in rows]
-    show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer)
+    show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer, empty=_NONE)
 
 
 def _read(
@@ -155,7 +158,7 @@ _GROUP_COLUMNS = (
     field("type", "TYPE"),
     field("first_died_at", "FIRST"),
     field("last_died_at", "LAST"),
-    Column("ERROR", lambda row: shortened(row["error"], 120), cut=True),
+    Column("ERROR", lambda row: shortened(row["error"], 120), cut=True, key=True),
 )
 
 
@@ -194,7 +197,7 @@ def groups(
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row) for row in rows], _GROUP_COLUMNS)
+    show_list([with_instants(row) for row in rows], _GROUP_COLUMNS, empty=_NONE)
 
 
 @app.command()

@@ -44,7 +44,7 @@ _REJECTION_COLUMNS = (
     field("received_at", "RECEIVED"),
     field("event_id", "EVENT", cut=True),
     field("reason"),
-    Column("PROBLEMS", lambda row: ". ".join(reasons(row)), cut=True),
+    Column("PROBLEMS", lambda row: "\n".join(reasons(row)), elastic=True, key=True, least=40),
     Column("POSITION", position, wide=True),
     field("event_source", "SOURCE", wide=True),
     Column("EXCERPT", lambda row: shortened(row["excerpt"], _EXCERPT), wide=True, cut=True),
