@@ -6,7 +6,7 @@ import json
 from contextlib import contextmanager
 
 import pytest
-from tests.integration.store.world import outcome
+from tests.integration.store.world import SHARDS, TOPICS, outcome
 
 from noonmark.api.routes.runs import log_streams
 from noonmark.auth.key_cache import KeyCache
@@ -15,6 +15,7 @@ from noonmark.core.states import RunState
 from noonmark.settings import Settings
 from noonmark.store.outcomes.attempt_logs import AttemptLog, LiveLog, save_logs
 from noonmark.store.outcomes.extras import OutcomeExtras
+from noonmark.store.runs import leases, worker_lease
 
 pytestmark = pytest.mark.postgres
 
@@ -114,6 +115,33 @@ def test_output_is_streamed_as_it_is_stored_until_the_run_has_ended(follow, writ
             told.append(event[1]["text"])
         assert "".join(told).endswith("last")
         assert event == ("end", {"reason": "finished", "state": "succeeded"})
+
+
+def test_a_lost_worker_is_told_once_after_its_output_and_before_that_of_the_next_attempt(
+    follow, world, writing
+):
+    writing.write(b"one\n")
+    with follow(writing.run.id) as stream:
+        assert stream.texts(1) == [(1, "stdout", "one\n")]
+        assert worker_lease.lapse(world.db, writing.worker)
+        leases.run_pass(world.db, TOPICS, shards=SHARDS, gap_seconds=5)
+        name, data = stream.next()
+        place = stream.last_id
+        assert name == "lost"
+        assert data.pop("lost_at")
+        assert data == {"attempt": 1, "fence": 1, "worker": writing.worker.worker, "state": "queued"}
+
+    worker = world.worker()
+    (again,) = world.start(worker, [writing.run.id])
+    log = AttemptLog()
+    log.stdout.add(b"two\n")
+    world.record(worker, [outcome(again, RunState.SUCCEEDED, fence=2, extras=OutcomeExtras(log=log))])
+
+    with follow(writing.run.id, after=place) as stream:
+        assert stream.next() == ("output", {"attempt": 1, "fence": 2, "stream": "stdout", "text": "two\n"})
+        assert stream.next()[0] == "end"
+    with follow(writing.run.id) as stream:
+        assert [stream.next()[0] for _ in range(4)] == ["output", "lost", "output", "end"]
 
 
 def test_a_broken_stream_is_resumed_after_its_last_event(follow, writing):

@@ -167,6 +167,15 @@ def test_a_target_reports_with_its_token_and_no_credential(server, world, databa
     assert (state, what, where) == ("done", f"run:{run.id}", "tests")
 
 
+def test_a_report_is_answered_with_the_reason_of_the_state(server, world):
+    run = called(world)
+
+    answer = report(server, run.id, 200, outcome="failed", error="no such account", retryable=False)
+
+    assert (answer["state"], answer["reason"]) == ("dead", world.run(run.id)["reason"])
+    assert answer["reason"]
+
+
 def test_a_wrong_a_late_and_a_repeated_report_are_answered_alike(server, world):
     first, second = called(world), called(world)
     report(server, first.id, 200)

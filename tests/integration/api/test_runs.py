@@ -181,6 +181,11 @@ def test_a_run_is_read_with_its_attempts_and_logs_by_those_who_may(api, world, t
     assert full.headers["etag"]
     logs = api("GET", f"/v1/runs/{run.id}/logs", 200).json()
     assert logs["attempts"][0]["stdout"] == "dear customer\n"
+    for accept in ("application/json", "application/*, text/plain;q=0.5", "*/*"):
+        assert api("GET", f"/v1/runs/{run.id}/logs", 200, headers={"Accept": accept}).json() == logs
+    refused = api("GET", f"/v1/runs/{run.id}/logs", 406, headers={"Accept": "application/xml"}).json()
+    assert refused["type"] == "urn:noonmark:problem:not-acceptable"
+    assert "application/json, text/plain or text/event-stream" in refused["detail"]
     text = api("GET", f"/v1/runs/{run.id}/logs?attempt=1", 200, headers={"Accept": "text/plain"})
     assert text.text == "== attempt 1, fence 1: stdout\ndear customer\n"
     assert text.headers["x-content-type-options"] == "nosniff"

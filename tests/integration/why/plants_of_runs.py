@@ -194,6 +194,58 @@ def a_retry_that_is_not_due(scene: Scene) -> Planted:
 
 
 @plant
+def a_worker_that_was_lost(scene: Scene) -> Planted:
+    scene.everybody()
+    run = scene.start(scene.run(scene.submit()))
+    scene.lose_worker(70)
+    scene.hire()
+    scene.relay()
+    facts = {"run": run.id, "worker": scene.worker.worker, "lost_at": scene.at(70), "attempt": 1, "losses": 1}
+    told = f"worker {scene.worker.worker} was lost at {scene.told(70)}, in attempt 1; that attempt is queued again"
+    return run.id, Blocker.WORKER_LOST, facts, told
+
+
+@plant
+def a_run_that_waits_because_it_lost_workers(scene: Scene) -> Planted:
+    scene.everybody()
+    run = scene.start(scene.run(scene.submit()))
+    scene.db.execute("update runs set losses = 2 where id = %s", [run.id])
+    scene.lose_worker(70)
+    scene.hire()
+    until = scene.world.row("select fire_at from timers where run_id = %s", run.id)["fire_at"]
+    told = (
+        f"worker {scene.worker.worker} was lost at {scene.told(70)}, in attempt 1, and the run has lost 3 workers;"
+        f" that attempt is repeated at {until:%Y-%m-%dT%H:%M:%SZ}"
+    )
+    return run.id, Blocker.WORKER_LOST, {"until": until, "losses": 3}, told
+
+
+@plant
+def a_worker_that_sends_no_heartbeat(scene: Scene) -> Planted:
+    scene.everybody()
+    run = scene.start(scene.run(scene.submit()))
+    scene.clock(40, "trigger", "dispatcher")
+    told = (
+        f"it has been running on worker {scene.worker.worker} (here, pid 7) since {scene.told(0)}, attempt 1;"
+        f" that worker sent its last heartbeat at {scene.told(0)}, and counts as lost if it sends none until"
+        f" {scene.told(60)}: the attempt is then repeated (an at_most_once run ends as unknown)"
+    )
+    return run.id, Blocker.RUNNING, {"worker": scene.worker.worker, "beat_at": scene.at(0)}, told
+
+
+@plant
+def an_outcome_that_a_lost_worker_took_along(scene: Scene) -> Planted:
+    scene.everybody()
+    run = scene.start(scene.run(scene.submit(delivery="at_most_once")))
+    scene.lose_worker(70)
+    told = (
+        f"it ended as unknown at {scene.told(70)} (lost): nothing shows whether it took effect;"
+        f" worker {scene.worker.worker} was lost at {scene.told(70)}, in attempt 1"
+    )
+    return run.id, Blocker.UNKNOWN, {"reason": "lost"}, told
+
+
+@plant
 def a_report_that_is_awaited(scene: Scene) -> Planted:
     scene.everybody()
     job = scene.submit()

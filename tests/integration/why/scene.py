@@ -25,7 +25,7 @@ from noonmark.store.database.row_types import StartedRun
 from noonmark.store.jobs.submit import EventRef, Request
 from noonmark.store.limits import promotion
 from noonmark.store.outbox import relay
-from noonmark.store.runs import finish, starts, worker_lease
+from noonmark.store.runs import finish, leases, starts, worker_lease
 from noonmark.store.schedules.time_facts import read_time_facts
 from noonmark.store.views.why import Setup, facts_of_job, facts_of_run
 
@@ -172,6 +172,12 @@ class Scene:
         outcome = finish.Outcome(run, fence, state, how, pool="default", **more)
         with self.db.transaction():
             finish.record(self.db, self.worker, TOPICS, [outcome], [], shards=SHARDS)
+
+    def lose_worker(self, seconds: float) -> None:
+        """Let the worker's lease end so many seconds after noon, in spite of a trigger that watches all the time."""
+        for moment in (0, seconds):
+            self.clock(moment, "trigger", "dispatcher")
+            leases.run_pass(self.db, TOPICS, shards=SHARDS, gap_seconds=1000)
 
     def start_and_end(self, job_id: UUID) -> None:
         """Let the only run of a job succeed."""

@@ -36,6 +36,20 @@ def test_a_yaml_stream_has_documents_and_lists_of_them(file):
     assert sources[0].document["schedule"] == "0 9 * * 1"
 
 
+def test_a_list_below_the_one_key_jobs_is_taken_as_by_the_api(file):
+    name = file("# jobs\njobs:\n  - name: a\n  - name: b\n    schedule: 0 9 * * 1\n")
+    sources, problems = read_sources([name])
+    assert problems == []
+    assert places(sources) == [(name, 3, "a"), (name, 4, "b")]
+
+
+@pytest.mark.parametrize("text", ["jobs:\n  a: {type: http}\n", "jobs: a\n"])
+def test_jobs_that_are_no_list_are_told_what_is_expected(file, text):
+    name = file(text)
+    _, (problem,) = read_sources([name])
+    assert str(problem) == f"{name}:1: /jobs: must be a list of job documents, each with its `name`"
+
+
 def test_json_is_one_document_a_list_or_one_per_line(file):
     one = file(json.dumps({"name": "a \U0001f600"}, indent=2), "a.json")
     several = file('[\n  {"name": "b"},\n  {"name": "c"}\n]', "b.json")

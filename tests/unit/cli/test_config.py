@@ -51,6 +51,19 @@ def test_config_check_shows_where_each_value_comes_from(bare):
     assert shown["NOONMARK_WORKER_SLOTS"]["from"] == "default"
 
 
+def test_config_check_reads_the_files_and_folders_that_settings_name(bare, tmp_path):
+    (tmp_path / "ca.pem").write_text("")
+    (tmp_path / "secrets").mkdir()
+    bare.setenv("NOONMARK_KAFKA_SSL_CA_LOCATION", str(tmp_path / "ca.pem"))
+    bare.setenv("NOONMARK_KAFKA_SSL_KEY_LOCATION", str(tmp_path / "key.pem"))
+    bare.setenv("NOONMARK_SECRETS_DIR", str(tmp_path / "secrets"))
+    result = CliRunner().invoke(app, ["config", "check", "--json"])
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["problems"] == [
+        f"NOONMARK_KAFKA_SSL_KEY_LOCATION '{tmp_path}/key.pem' cannot be read: it does not exist"
+    ]
+
+
 def test_config_check_shows_the_settings_beside_an_unknown_variable(bare):
     bare.setenv("NOONMARK_DATABSE_URL", "postgresql://db/jobs")
     result = CliRunner().invoke(app, ["config", "check", "--json"])

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from noonmark.cli.runs import commands, rejections
 from noonmark.cli.runs.commands import run_fields
 from noonmark.cli.terminal import output
 from noonmark.cli.terminal.output import field, fitted, show_fields, show_json, show_list
@@ -65,6 +66,60 @@ def test_texts_that_may_be_cut_leave_one_line_per_row_and_the_others_whole():
 def test_rows_that_fit_are_left_as_they_are():
     columns = (field("id"), field("problems", cut=True))
     assert fitted(columns, [["7", "x" * 20]], 60) == [["7", "x" * 20]]
+
+
+RUN_ID = "01a227be-5de9-7001-9066-803d29ef2a93"
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+
+
+def run_row(**more):
+    return {
+        "id": RUN_ID, "job_name": "send-the-monthly-invoices-of-all-customers", "priority": "normal",
+        "state": "succeeded", "reason": None, "attempt": 1, "scheduled_for": datetime(2026, 6, 1, tzinfo=UTC),
+        "start_delay_seconds": 0.1, "took_seconds": 90, **more,
+    }  # fmt: skip
+
+
+def test_a_narrow_terminal_has_the_important_columns_and_whole_ids(terminal, capsys):
+    show_list([run_row(), run_row(state="cancelling")], commands._COLUMNS, footer="more: --after 7")
+
+    lines = capsys.readouterr().out.splitlines()
+
+    assert lines[0].split() == ["RUN", "JOB", "LANE", "STATE"]
+    assert all(len(line) <= 80 for line in lines)
+    assert sum(line.startswith(f"{RUN_ID}  ") for line in lines) == 2
+    assert lines[-2:] == [
+        "not shown for lack of width: REASON, ATTEMPTS, DUE, DELAY, TOOK",
+        "more: --after 7",
+    ]
+
+
+def test_each_problem_of_a_rejection_has_a_line_of_its_own(terminal, capsys):
+    row = {
+        "id": 7, "received_at": datetime(2026, 6, 1, tzinfo=UTC), "event_id": RUN_ID, "reason": "invalid",
+        "errors": [
+            {"pointer": "/data/type", "message": "'pyhton' is not a type; did you mean 'python'?", "expected": "http"},
+            {"pointer": "/data/schedul", "message": "is not a field; did you mean 'schedule'?", "expected": ""},
+        ],
+    }  # fmt: skip
+    show_list([row], rejections._REJECTION_COLUMNS)
+
+    lines = capsys.readouterr().out.splitlines()
+
+    assert lines[0].split() == ["ID", "RECEIVED", "PROBLEMS"]
+    assert [line.split()[0] for line in lines[1:]].count("/data/schedul:") == 1
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_on_a_pipe_each_row_is_one_line(capsys):
+    show_list([{"id": 1}], (field("id"), output.Column("TWO", lambda row: "a\nb")))
+    assert capsys.readouterr().out.splitlines() == ["ID  TWO", "1   a. b"]
 
 
 def test_on_request_instants_have_milliseconds(capsys):

@@ -184,6 +184,7 @@ CASES: list[tuple[Blocker, dict[str, Any]]] = [
     (Blocker.LANE_BACKLOG, {"run": RUN, "backlog": LaneBacklog(40, 12.0)}),
     (Blocker.LANE_BACKLOG, {"run": RUN, "backlog": LaneBacklog(1, None)}),
     (Blocker.WORKERS_BUSY, {"run": RUN, "backlog": LaneBacklog(0, None)}),
+    (Blocker.WORKER_LOST, {"run": run(queued_at=ago(5), losses=1, lost_at=ago(5), lost_worker=7, lost_attempt=1)}),
     (Blocker.RETRYING, {"run": run(state="retrying", attempt=1, retry_at=NOW + timedelta(seconds=5))}),
     (Blocker.CANCELLING, {"run": run(state="cancelling", owner=7, started_at=ago(9), host="h", pid=1)}),
     (Blocker.CALLBACK, {"run": run(state="running", owner=0, started_at=ago(9), report_until=NOW)}),
@@ -409,6 +410,28 @@ def test_holders_are_named_and_the_others_counted():
 
     assert "for limit api/k: 8 of 8 slots are in use by runs " in told
     assert "and 5 more; 0 runs ahead of it in the queue" in told
+
+
+def test_a_run_that_runs_again_is_told_with_the_worker_it_lost_before():
+    known = run(
+        state="running", owner=9, started_at=ago(3), losses=2, lost_at=ago(5), lost_worker=7, lost_attempt=2,
+        attempt=2,
+    )  # fmt: skip
+
+    running, lost = explain(facts(run=known))
+
+    assert running.sentence == "it has been running on worker 9 since 2026-06-01T11:59:57Z, attempt 2"
+    assert lost.sentence == (
+        "worker 7 was lost at 2026-06-01T11:59:55Z, in attempt 2, and the run has lost 2 workers;"
+        " that attempt is running again"
+    )
+    assert lost.facts["worker"] == 7
+
+
+def test_a_loss_that_release_0_2_recorded_has_no_number_of_the_worker():
+    assert "its worker was lost at" in first(
+        facts(run=run(queued_at=ago(5), losses=1, lost_at=ago(5), lost_attempt=1))
+    )
 
 
 def test_a_backlog_is_told_in_messages_and_in_age():

@@ -75,7 +75,14 @@ def test_a_module_that_fails_says_where(folder):
 
 def test_a_module_with_a_syntax_error_says_where(folder):
     (folder / "nm_mails.py").write_text("def send(ctx)\n")
-    assert "SyntaxError: expected ':' (nm_mails.py, line 1)" in refusal(["nm_mails"], folder)
+    assert refusal(["nm_mails"], folder).endswith("SyntaxError: expected ':' (nm_mails.py, line 1)")
+
+
+def test_a_module_that_fails_within_a_library_says_where_it_called_it(folder):
+    (folder / "nm_mails.py").write_text("import json\nlimit = json.loads('{')\n")
+    told = refusal(["nm_mails"], folder)
+    assert f"({folder}/nm_mails.py:2, raised at " in told
+    assert "json/decoder.py:" in told
 
 
 def test_a_script_that_exits_at_import_does_not_end_the_worker(folder):

@@ -1,7 +1,9 @@
 """From how an attempt went to what the ledger shall say."""
 
 import dataclasses
+import json
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -156,6 +158,27 @@ def test_an_exception_is_described_by_type_message_and_place():
 
 def test_an_exception_without_a_message_is_described_by_its_type():
     assert outcomes.describe(KeyboardInterrupt()) == "KeyboardInterrupt"
+
+
+def test_an_exception_of_a_library_is_described_with_both_places():
+    def fail():
+        json.loads("{")
+
+    told = outcomes.describe(caught(fail))
+
+    assert re.search(
+        r" \(in fail, line \d+ of test_outcomes\.py; raised in \w+, line \d+ of decoder\.py\)$", told
+    )
+
+
+def test_a_long_message_leaves_room_for_the_place():
+    def fail():
+        raise ValueError("x" * 1_000_000)
+
+    told = outcomes.describe(caught(fail))
+
+    assert len(told) == 2000
+    assert told.endswith(" of test_outcomes.py)")
 
 
 def test_a_description_is_bounded():

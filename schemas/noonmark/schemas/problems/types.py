@@ -73,6 +73,13 @@ METHOD_NOT_ALLOWED: Final = ProblemType(
     "The path exists, but not with this HTTP method.",
     "Use a method that the `Allow` header lists.",
 )
+NOT_ACCEPTABLE: Final = ProblemType(
+    "not-acceptable",
+    406,
+    "The response has none of the accepted types",
+    "`Accept` allows none of the media types that the route can send.",
+    "Send an `Accept` with one of the types that `detail` lists, or none.",
+)
 REQUEST_TIMEOUT: Final = ProblemType(
     "request-timeout",
     408,
@@ -165,6 +172,7 @@ PROBLEM_TYPES: Final = (
     FORBIDDEN,
     NOT_FOUND,
     METHOD_NOT_ALLOWED,
+    NOT_ACCEPTABLE,
     REQUEST_TIMEOUT,
     CONFLICT,
     PRECONDITION_FAILED,

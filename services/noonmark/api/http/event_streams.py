@@ -13,6 +13,7 @@ from noonmark.api.http.problems import ProblemError
 from noonmark.core.access.roles import Principal
 from noonmark.schemas.problems.types import UNAVAILABLE
 
+EVENT_STREAM: Final = "text/event-stream"
 HEARTBEAT_SECONDS: Final = 15.0
 CHECK_SECONDS: Final = 3.0
 """Time between two checks of the credential of an open stream."""
@@ -21,7 +22,7 @@ CHECK_SECONDS: Final = 3.0
 class EventStream(StreamingResponse):
     """A stream that proxies must not buffer; its listener is removed when it closes for any reason."""
 
-    media_type = "text/event-stream"
+    media_type = EVENT_STREAM
 
     def __init__(self, parts: AsyncIterator[bytes], leave: Callable[[], None]) -> None:
         """Stream parts; `leave` is called when the stream is closed."""

@@ -179,6 +179,7 @@ _REST: Final = {
     "documents.openapi": Operation(headers=_TAGGED),
     "documents.asyncapi": Operation(headers=_TAGGED),
     "documents.schema": Operation(headers=_TAGGED),
+    "ids.find": Operation(query={"prefix": "0197a2b4", "kind": "run"}),
     "keys.create": Operation(
         examples={
             "For a pipeline that deploys jobs": {

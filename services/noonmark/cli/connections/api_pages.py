@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from noonmark.cli.terminal.options import Output
-from noonmark.cli.terminal.output import Column, show_empty, show_json, show_list
+from noonmark.cli.terminal.output import Column, show_json, show_list
 from noonmark.cli.terminal.problems import CliError
 
 if TYPE_CHECKING:
@@ -79,11 +79,10 @@ def show_page(
     if as_json:
         show_json({"items": rows, "next_cursor": following})
         return
-    if not rows:
-        show_empty(columns, empty)
-        return
     footer = f"more: --after {following}" if following else ""
-    show_list([with_instants(row) for row in rows], columns, wide=output is Output.WIDE, footer=footer)
+    show_list(
+        [with_instants(row) for row in rows], columns, wide=output is Output.WIDE, footer=footer, empty=empty
+    )
 
 
 @contextmanager

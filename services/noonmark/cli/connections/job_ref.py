@@ -1,4 +1,4 @@
-"""Find the job that a command names: by its id, or by the name of a recurring job."""
+"""Find the job that a command names: by its id or the beginning of it, or by the name of a recurring job."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from uuid import UUID
 import typer
 
 from noonmark.cli.connections.api_pages import MISSING, or_missing
+from noonmark.cli.connections.ids import completed, is_prefix
 from noonmark.cli.terminal.options import as_uuid
 from noonmark.cli.terminal.problems import CliError
 
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from noonmark.client import Client
     from noonmark.client.answers import Answer
 
-Job = Annotated[str, typer.Argument(metavar="ID|NAME", help="Id of the job, or name of a recurring job.")]
+Job = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID|NAME", help="Id of the job (at least its first 8 characters), or name of a recurring job."
+    ),
+]
 InNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace of a named job. (default: that of the context or key)"),
@@ -41,6 +47,8 @@ def id_of(client: Client, job: str, namespace: str | None) -> str:
     if as_uuid(job) is not None:
         return job
     found = find_named(client, job, namespace)
+    if found is None and is_prefix(job) and (completed_id := completed(client, job, "job")) is not None:
+        return str(completed_id)
     if found is None:
         searched = namespace or client.namespace
         where = f" in namespace {searched}" if searched else ""
@@ -62,6 +70,8 @@ def any_id_of(client: Client, job: str, namespace: str | None) -> str:
     if (recurring := find_named(client, job, namespace)) is not None:
         return str(recurring["id"])
     found = list(client.jobs.list(name=job, namespace=namespace, limit=_MOST_NAMED).page().items)
+    if not found and is_prefix(job) and (completed_id := completed(client, job, "job")) is not None:
+        return str(completed_id)
     if not found:
         raise CliError(missing_job(client, job, namespace))
     living = [one for one in found if one["state"] != "cancelled"] or found[:1]

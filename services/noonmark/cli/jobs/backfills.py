@@ -139,11 +139,11 @@ def _plan_text(planned: Mapping[str, Any]) -> str:
 
 _COLUMNS = (
     field("id", "BACKFILL"),
-    Column("JOB", lambda row: shortened(row["job_name"] or row["job_id"], 40), elastic=True),
+    Column("JOB", lambda row: shortened(row["job_name"] or row["job_id"], 40), elastic=True, key=True),
     field("mode"),
     field("from_at", "FROM"),
     field("until_at", "UNTIL"),
-    field("state"),
+    field("state", key=True),
     Column("DONE", lambda row: f"{row['percent']:g} %", numeric=True),
     field("queued", numeric=True),
     Column("REASON", lambda row: shortened(row["state_reason"], 80), elastic=True),
@@ -180,7 +180,12 @@ def list_(
         show_json({"items": rows, "next": following})
         return
     footer = f"more: --after {following}" if following else ""
-    show_list([with_instants(row) for row in rows], _COLUMNS, footer=footer)
+    show_list(
+        [with_instants(row) for row in rows],
+        _COLUMNS,
+        footer=footer,
+        empty="no backfills found; `noonmark backfill start` creates one",
+    )
 
 
 @app.command()

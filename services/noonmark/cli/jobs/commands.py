@@ -101,10 +101,10 @@ def _document_field(name: str, title: str = "", *, wide: bool = False) -> Column
 
 _COLUMNS = (
     field("id", "JOB"),
-    Column("NAME", lambda job: shortened(job["name"], 40), elastic=True),
+    Column("NAME", lambda job: shortened(job["name"], 40), elastic=True, key=True),
     _document_field("type"),
     _document_field("priority", "LANE"),
-    field("state"),
+    field("state", key=True),
     Column("SCHEDULE", lambda job: due_text(job["document"])),
     Column("NEXT DUE", next_due_text),
     field("namespace", wide=True),

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 _OneJob = Annotated[
     str | None,
-    typer.Argument(metavar="[ID|NAME]", help="Id of the job, or name of a recurring job."),
+    typer.Argument(
+        metavar="[ID|NAME]",
+        help="Id of the job (at least its first 8 characters), or name of a recurring job.",
+    ),
 ]
 Reason = Annotated[str | None, typer.Option(help="Reason, shown to users.")]
 

@@ -159,7 +159,8 @@ def list_(
     if as_json:
         show_json({"items": rows})
         return
-    show_list(rows, _COLUMNS, wide=output is Output.WIDE)
+    empty = "no API keys found; `noonmark admin key create` creates one"
+    show_list(rows, _COLUMNS, wide=output is Output.WIDE, empty=empty)
 
 
 @keys.command()

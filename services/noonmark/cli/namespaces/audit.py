@@ -67,4 +67,5 @@ def audit(
     if as_json:
         show_json({"items": rows})
         return
-    show_list(rows, _COLUMNS, wide=output is Output.WIDE)
+    empty = "no audit entries found; changes and denied requests are listed here"
+    show_list(rows, _COLUMNS, wide=output is Output.WIDE, empty=empty)

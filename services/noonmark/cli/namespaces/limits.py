@@ -96,7 +96,8 @@ def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row) for row in rows], _COLUMNS)
+    empty = "no limits found; `noonmark limit set` creates one"
+    show_list([with_instants(row) for row in rows], _COLUMNS, empty=empty)
 
 
 @app.command()

@@ -175,7 +175,8 @@ def list_(as_json: AsJson = False) -> None:
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row) for row in rows], _COLUMNS)
+    empty = "no namespaces found; one with a recurring job or with settings is listed here"
+    show_list([with_instants(row) for row in rows], _COLUMNS, empty=empty)
 
 
 @app.command()

@@ -45,7 +45,7 @@ def list_(namespace: Namespace, as_json: AsJson = False) -> None:
     if as_json:
         show_json({"namespace": namespace, "items": rows})
         return
-    show_list(rows, _COLUMNS)
+    show_list(rows, _COLUMNS, empty=f"namespace {namespace} has no signing keys")
 
 
 @app.command()

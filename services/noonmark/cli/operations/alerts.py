@@ -25,13 +25,13 @@ _STATES: Final = ("open", "resolved", "all")
 
 _COLUMNS = (
     field("raised_at", "RAISED"),
-    field("kind"),
+    field("kind", key=True),
     field("severity"),
     field("namespace", varies=True),
     Column("JOB", lambda row: shortened(row["job_name"] or row["job_id"], 40), cut=True),
     Column("SUMMARY", lambda row: shortened(row["summary"], 120), cut=True),
     field("resolved_at", "RESOLVED", varies=True),
-    field("id", "ALERT"),
+    field("id", "ALERT", key=True),
     field("run_id", "RUN", wide=True),
     field("seen_at", "SEEN", wide=True),
 )
@@ -84,7 +84,12 @@ def list_(
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row) for row in rows], _COLUMNS, wide=output is Output.WIDE)
+    show_list(
+        [with_instants(row) for row in rows],
+        _COLUMNS,
+        wide=output is Output.WIDE,
+        empty="no alerts found; the observer raises them",
+    )
 
 
 @app.command()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from noonmark.cli.connections.context import origin_of, stack_addresses
 from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import Column, field, show_json, show_list
-from noonmark.cli.terminal.problems import ExitCode
+from noonmark.cli.terminal.problems import ExitCode, file_reason
 
 if TYPE_CHECKING:
     from noonmark.settings import Settings
@@ -32,11 +34,16 @@ def group() -> None:
 
 @app.command()
 def check(as_json: AsJson = False) -> None:
-    """Show every effective setting with secrets masked. Exits 2 if a setting is invalid."""
+    """Show every effective setting with secrets masked, and check all of them, without starting a service.
+
+    It reads the environment as services do, and the files and folders that settings name. Exits 2 if a
+    setting is invalid or unknown, or names a file that cannot be read here.
+    """
     from noonmark.settings import Settings  # noqa: PLC0415
 
     settings, problems = Settings.examine(given_as=None, **stack_addresses())
     rows = describe(settings) if settings is not None else []
+    problems += unreadable_files(settings) if settings is not None else []
     if as_json:
         show_json({"settings": rows, "problems": problems})
     else:
@@ -46,6 +53,27 @@ def check(as_json: AsJson = False) -> None:
             print(problem, file=sys.stderr)
     if problems:
         raise typer.Exit(ExitCode.USAGE)
+
+
+_PATHS: Final = ("_location", "_dir")
+"""Ends of the names of settings with the path of a file or folder."""
+
+
+def unreadable_files(settings: Settings) -> list[str]:
+    """Return a problem for each file or folder of the settings that this user cannot read."""
+    problems = []
+    for name in type(settings).model_fields:
+        path = getattr(settings, name) if name.endswith(_PATHS) else ""
+        if not path:
+            continue
+        try:
+            if Path(path).is_dir():
+                os.listdir(path)  # noqa: PTH208 - only whether it works
+            else:
+                Path(path).open("rb").close()
+        except OSError as error:
+            problems.append(f"NOONMARK_{name.upper()} {path!r} cannot be read: {file_reason(error)}")
+    return problems
 
 
 def describe(settings: Settings) -> list[dict[str, Any]]:

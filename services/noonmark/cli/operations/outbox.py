@@ -43,7 +43,7 @@ _COLUMNS = (
     field("created_at", "CREATED"),
     field("parked_at", "PARKED"),
     field("idempotency_key", "KEY", wide=True),
-    field("error", elastic=True),
+    field("error", elastic=True, key=True),
 )
 
 

@@ -116,4 +116,4 @@ def list_(as_json: AsJson = False) -> None:
     if as_json:
         show_json({"items": rows})
         return
-    show_list(rows, _COLUMNS)
+    show_list(rows, _COLUMNS, empty="no pools found; `noonmark pool create` creates one")

@@ -43,4 +43,7 @@ def workers(
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row) for row in rows], _COLUMNS)
+    empty = "no workers found; `noonmark worker` starts one" + (
+        "" if everyone else ", --all lists former ones"
+    )
+    show_list([with_instants(row) for row in rows], _COLUMNS, empty=empty)

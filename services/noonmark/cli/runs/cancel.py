@@ -12,10 +12,11 @@ from uuid import UUID
 import typer
 
 from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.ids import run_ids
 from noonmark.cli.connections.job_ref import home_of, require_job
 from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.terminal.bulk_requests import DryRun, Yes, agree, may_ask, progress
-from noonmark.cli.terminal.options import AsJson, as_uuid, read_labels, read_uuid
+from noonmark.cli.terminal.options import AsJson, as_uuid, read_labels
 from noonmark.cli.terminal.output import counted, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
@@ -39,7 +40,10 @@ class CancellableState(StrEnum):
 
 
 def cancel(
-    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of runs.")] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN]...", help="Ids of runs, or at least their first 8 characters."),
+    ] = None,
     *,
     job: Annotated[
         str | None,
@@ -83,7 +87,7 @@ def cancel(
         tuple(one.value for one in state or CancellableState),
         Period.read(since, until, zone),
     )
-    ids = [found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None]
+    ids = list(run_ids(runs or ()))
     if ids and (job or namespace or label or since or until):
         raise CliError("give run ids or a filter, not both", ExitCode.USAGE)
     if not ids and not (job or namespace or label or since or until):

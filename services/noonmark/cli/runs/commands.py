@@ -11,6 +11,7 @@ import typer
 
 from noonmark.cli.connections.api_pages import gather, or_missing, show_page, with_instants
 from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.ids import RunId, run_id
 from noonmark.cli.connections.job_ref import home_of, require_job
 from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.runs import cancel as run_cancel
@@ -26,7 +27,6 @@ from noonmark.cli.terminal.options import (
     Output,
     OutputOption,
     as_uuid,
-    read_uuid,
 )
 from noonmark.cli.terminal.output import (
     Column,
@@ -62,9 +62,9 @@ def job_label(row: Mapping[str, Any]) -> str:
 
 _COLUMNS = (
     field("id", "RUN"),
-    Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True),
+    Column("JOB", lambda row: shortened(job_label(row), 40), elastic=True, key=True),
     field("priority", "LANE"),
-    field("state"),
+    field("state", key=True),
     Column("REASON", lambda row: text(" ".join(filter(None, (row["reason"], row.get("waits_for")))) or None)),
     field("attempt", "ATTEMPTS", numeric=True),
     field("scheduled_for", "DUE"),
@@ -153,17 +153,16 @@ _SHOWN_ELSEWHERE = frozenset(
 
 @app.command()
 def show(
-    run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")],
+    run: RunId,
     output: OutputOption = Output.TABLE,
     as_json: AsJson = False,
 ) -> None:
     """Show a run with its attempts; `-o wide` adds internal fields."""
-    run_id = read_uuid(run, "run")
-    assert run_id is not None
+    wanted = run_id(run)
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
-    with client(operator_settings()) as api, or_missing(missing_run(run_id)):
-        found = api.runs.get(run_id)
+    with client(operator_settings()) as api, or_missing(missing_run(wanted)):
+        found = api.runs.get(wanted)
     if as_json:
         show_json(found)
         return
@@ -175,7 +174,7 @@ def show(
         print("\nattempts")
         show_list(attempts, ATTEMPT_COLUMNS, wide=written)
     if written:
-        print(f"\noutput: noonmark run logs {run_id}")
+        print(f"\noutput: noonmark run logs {wanted}")
 
 
 def run_fields(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import typer
 
 from noonmark.cli.connections.api_pages import with_instants
 from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.ids import RunId, run_id, run_ids
 from noonmark.cli.connections.job_ref import home_of, require_job
 from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.runs.commands import ATTEMPT_COLUMNS, job_label
 from noonmark.cli.runs.dead_letter_requests import DeadSelection, carry_out
 from noonmark.cli.terminal.bulk_requests import DryRun, Yes
-from noonmark.cli.terminal.options import AsJson, Limit, Output, OutputOption, as_uuid, read_uuid
+from noonmark.cli.terminal.options import AsJson, Limit, Output, OutputOption, as_uuid
 from noonmark.cli.terminal.output import (
     Column,
     field,
@@ -37,7 +38,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-_Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids of dead runs.")]
+_Runs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RUN]...", help="Ids of dead runs, or at least their first 8 characters."),
+]
 _Job = Annotated[str | None, typer.Option("--job", help="Only runs of this job (id or name).")]
 _Fingerprint = Annotated[
     str | None, typer.Option(help="Only this cause of death; see `noonmark dead groups`.")
@@ -71,8 +75,8 @@ _PAGE: Final = 200
 
 _COLUMNS = (
     field("died_at", "DIED"),
-    field("run_id", "RUN"),
-    Column("JOB", lambda row: shortened(job_label(row), 40), cut=True),
+    field("run_id", "RUN", key=True),
+    Column("JOB", lambda row: shortened(job_label(row), 40), cut=True, key=True),
     field("attempts", numeric=True),
     field("reason"),
     field("fingerprint", "CAUSE"),
@@ -82,6 +86,9 @@ _COLUMNS = (
     field("type", "TYPE", wide=True),
     field("job_id", "JOB ID", wide=True),
 )
+
+
+_NONE = "no dead letters found; a run whose attempts are used up is listed here"
 
 
 @app.command("list")
@@ -117,7 +124,7 @@ def list_(
         # `2h ago` is another instant at the next call.
         footer += f" {wanted.period.restated}"
     shown = [with_instants(row) for row in rows]
-    show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer)
+    show_list(shown, _COLUMNS, wide=output is Output.WIDE, footer=footer, empty=_NONE)
 
 
 def _read(
@@ -151,7 +158,7 @@ _GROUP_COLUMNS = (
     field("type", "TYPE"),
     field("first_died_at", "FIRST"),
     field("last_died_at", "LAST"),
-    Column("ERROR", lambda row: shortened(row["error"], 120), cut=True),
+    Column("ERROR", lambda row: shortened(row["error"], 120), cut=True, key=True),
 )
 
 
@@ -190,28 +197,25 @@ def groups(
     if as_json:
         show_json({"items": rows})
         return
-    show_list([with_instants(row) for row in rows], _GROUP_COLUMNS)
+    show_list([with_instants(row) for row in rows], _GROUP_COLUMNS, empty=_NONE)
 
 
 @app.command()
-def show(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of the dead run.")], as_json: AsJson = False
-) -> None:
+def show(run: RunId, as_json: AsJson = False) -> None:
     """Show a dead letter: why the run died, its attempts, and their output."""
-    run_id = read_uuid(run, "run")
-    assert run_id is not None
+    wanted = run_id(run)
     from noonmark.cli.connections.api import client  # noqa: PLC0415
     from noonmark.client import ApiError  # noqa: PLC0415
 
     with client(operator_settings()) as api:
         try:
-            found = api.dead_letters.get(run_id)
+            found = api.dead_letters.get(wanted)
         except ApiError as error:
             if error.status != 404:
                 raise
-            raise CliError(f"run {run_id} has no dead letter; run `noonmark dead list`") from error
+            raise CliError(f"run {wanted} has no dead letter; run `noonmark dead list`") from error
         try:
-            logs = api.runs.logs(run_id)["attempts"]
+            logs = api.runs.logs(wanted)["attempts"]
         except ApiError as error:
             # A user who can read the run may not be allowed to read its output.
             if error.status != 403:
@@ -334,7 +338,7 @@ def _chosen(
     reason: str | None,
     period: Period,
 ) -> DeadSelection:
-    ids = tuple(found for run in dict.fromkeys(runs or ()) if (found := read_uuid(run, "run")) is not None)
+    ids = run_ids(runs or ())
     if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) is None:
         raise CliError(
             f"--fingerprint {fingerprint!r} is not a fingerprint; copy the 16 digits of column CAUSE from"

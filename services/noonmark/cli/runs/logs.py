@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -12,17 +13,27 @@ import typer
 
 from noonmark.cli.connections.api_pages import or_missing
 from noonmark.cli.connections.context import operator_settings
-from noonmark.cli.terminal.options import AsJson, read_uuid
+from noonmark.cli.connections.ids import completed, is_prefix
+from noonmark.cli.connections.job_ref import InNamespace, require_job
+from noonmark.cli.terminal.options import AsJson, as_uuid
 from noonmark.cli.terminal.output import as_json_line, printable, show_json
+from noonmark.cli.terminal.problems import CliError
 
 if TYPE_CHECKING:
     from noonmark.client import Client
 
 Stream = StrEnum("Stream", {"LOG": "log", "STDOUT": "stdout", "STDERR": "stderr"})
 
+_BEFORE_NEXT_ATTEMPT = ("queued", "retrying", "waiting")
+
 
 def logs(
-    run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID|JOB", help="Id of the run (at least its first 8 characters), or name of its job."
+        ),
+    ],
     attempt: Annotated[int | None, typer.Option(min=1, help="Only this attempt.")] = None,
     stream: Annotated[
         Stream | None, typer.Option(help="Only this stream, unformatted; `log` is the output of `ctx.log`.")
@@ -31,16 +42,17 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Follow the output until the run finishes.")
     ] = False,
+    namespace: InNamespace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the output of a run's attempts: the last 64 KB of each stream.
+    """Show the output of a run's attempts: the last 64 KB of each stream; of a job, those of its latest run.
 
     Output of a running attempt is stored about once a second. `--follow` prints lines as they come.
     """
-    run_id = read_uuid(run, "run")
-    assert run_id is not None
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
+    with client(operator_settings()) as api:
+        run_id = _run_of(api, run, namespace)
     with client(operator_settings()) as api, or_missing(missing_run(run_id)):
         if follow:
             _follow(api, run_id, attempt, stream, as_json=as_json)
@@ -56,6 +68,25 @@ def logs(
         _show(found)
     else:
         print(nothing)
+
+
+def _run_of(api: Client, given: str, namespace: str | None) -> UUID:
+    """Return the run that is given by its id, by the beginning of it, or as the latest run of a job.
+
+    Raises:
+        CliError: there is no such run or job, or the job has no run.
+    """
+    if (whole := as_uuid(given)) is not None:
+        return whole
+    latest = api.runs.list(job_name=given, namespace=namespace, limit=1).page().items
+    if latest:
+        row = latest[0]
+        print(f"run {row['id']}, the latest of job {printable(given)}, is {row['state']}", file=sys.stderr)
+        return UUID(str(row["id"]))
+    if is_prefix(given) and (found := completed(api, given, "run")) is not None:
+        return found
+    require_job(api, given, namespace)
+    raise CliError(f"job {given!r} has no run yet; `noonmark job trigger {quote(given)}` starts one")
 
 
 def missing_run(run_id: UUID) -> str:
@@ -75,6 +106,8 @@ def _follow(api: Client, run_id: UUID, attempt: int | None, stream: Stream | Non
             lines.add(data)
         elif event.event == "gap":
             lines.skip(data)
+        elif event.event == "lost":
+            lines.lose(data)
         elif data["reason"] == "finished":
             lines.end(data["state"])
         sys.stdout.flush()
@@ -112,14 +145,24 @@ class _Lines:
         """Report dropped bytes."""
         if self._wants(data):
             self._print_begun()
-            note = f"== {data['bytes']} bytes of {data['stream']} were dropped"
-            print(note, file=sys.stdout if self._only is None else sys.stderr)
+            self._note(f"== {data['bytes']} bytes of {data['stream']} were dropped")
+
+    def lose(self, data: Mapping[str, Any]) -> None:
+        """Report an attempt whose worker was lost."""
+        self._print_begun()
+        self._source = None
+        worker = f"worker {data['worker']}" if data["worker"] else "worker"
+        waits = "; waiting for the next attempt" if data["state"] in _BEFORE_NEXT_ATTEMPT else ""
+        self._note(f"== {worker} lost in attempt {data['attempt']}{waits}")
 
     def end(self, state: str) -> None:
         """Print the state of the finished run."""
         self._print_begun()
         if self._only is None:
             print(f"== run is {state}")
+
+    def _note(self, note: str) -> None:
+        print(note, file=sys.stdout if self._only is None else sys.stderr)
 
     def _wants(self, data: Mapping[str, Any]) -> bool:
         return self._only is None or data["stream"] == self._only

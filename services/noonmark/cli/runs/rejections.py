@@ -20,7 +20,7 @@ from noonmark.cli.terminal.output import (
     show_fields,
     show_json,
 )
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import CliError, ExitCode, field_text
 
 rejections = typer.Typer(help="Show rejected submissions and their problems.", no_args_is_help=True)
 
@@ -31,13 +31,7 @@ _ID_DIGITS = 18
 
 def reasons(row: Mapping[str, Any]) -> list[str]:
     """Return every problem of a rejected event: pointer, message, expected value."""
-    return [
-        printable(
-            f"{item.get('pointer') or 'document'}: {item.get('message', '')}"
-            + (f"; expected {item['expected']}" if item.get("expected") else "")
-        )
-        for item in row["errors"]
-    ]
+    return [printable(field_text(item)) for item in row["errors"]]
 
 
 def position(row: Mapping[str, Any]) -> str:
@@ -50,7 +44,7 @@ _REJECTION_COLUMNS = (
     field("received_at", "RECEIVED"),
     field("event_id", "EVENT", cut=True),
     field("reason"),
-    Column("PROBLEMS", lambda row: ". ".join(reasons(row)), cut=True),
+    Column("PROBLEMS", lambda row: "\n".join(reasons(row)), elastic=True, key=True, least=40),
     Column("POSITION", position, wide=True),
     field("event_source", "SOURCE", wide=True),
     Column("EXCERPT", lambda row: shortened(row["excerpt"], _EXCERPT), wide=True, cut=True),

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from noonmark.cli.connections.context import operator_settings
-from noonmark.cli.terminal.options import AsJson, read_uuid
+from noonmark.cli.connections.ids import RunId, run_id
+from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import ExitCode
 
 
 def retry(
-    run: Annotated[str, typer.Argument(metavar="ID", help="Id of the run.")],
+    run: RunId,
     *,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the run finishes; exits 1 unless it succeeded.")
@@ -25,14 +26,13 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Retry a dead run with a new retry budget. For many runs, use `noonmark dead redrive`."""
-    run_id = read_uuid(run, "run")
-    assert run_id is not None
+    wanted = run_id(run)
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
-        answer = api.runs.retry(run_id)
-        ended = api.runs.wait(run_id, timeout) if wait else None
-    finish(run_id, answer, ended, as_json=as_json, done="is queued again")
+        answer = api.runs.retry(wanted)
+        ended = api.runs.wait(wanted, timeout) if wait else None
+    finish(wanted, answer, ended, as_json=as_json, done="is queued again")
 
 
 def finish(
@@ -50,7 +50,7 @@ def finish(
     if as_json:
         show_json(answer if ended is None else ended)
     elif ended is None:
-        print(f"run {run_id} {done}; run `noonmark run show {run_id}` to follow it")
+        print(f"run {run_id} {done}; `noonmark run logs -f {run_id}` follows it")
     else:
         print(f"run {run_id} {_end(ended)}")
     if ended is not None and ended["state"] != "succeeded":

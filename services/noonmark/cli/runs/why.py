@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.ids import completed, is_prefix
 from noonmark.cli.connections.job_ref import any_id_of
 from noonmark.cli.terminal.options import AsJson, Namespace, as_uuid
 from noonmark.cli.terminal.output import printable, show_json
@@ -44,6 +45,9 @@ def ask(api: Client, target: str, namespace: str | None) -> Mapping[str, Any]:
     from noonmark.client import ApiError  # noqa: PLC0415
 
     wanted = as_uuid(target)
+    if wanted is None and is_prefix(target):
+        named = api.jobs.list(name=target, namespace=namespace, limit=1).page().items
+        wanted = completed(api, target) if not named else None
     if wanted is None:
         return api.jobs.why(any_id_of(api, target, namespace))
     for of in (api.jobs.why, api.runs.why):

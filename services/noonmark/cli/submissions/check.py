@@ -13,7 +13,7 @@ import typer
 
 from noonmark.cli.submissions.events import as_json_text, create_of, word_of
 from noonmark.cli.terminal.output import field, printable, show_json, show_list
-from noonmark.cli.terminal.problems import ExitCode, first_line
+from noonmark.cli.terminal.problems import ExitCode, field_text, first_line
 from noonmark.core.schedules.time_facts import TimeFacts
 
 if TYPE_CHECKING:
@@ -223,5 +223,4 @@ def _problems(checked: Sequence[dict[str, Any]]) -> Iterator[str]:
                 f"document {one['document']}" + (f" ({one['job']})" if one["job"] else "")
             ).strip()
         for item in one["errors"]:
-            expected = f"; expected {item['expected']}" if item["expected"] else ""
-            yield printable(f"  {item['pointer'] or 'document'}: {item['message']}{expected}")
+            yield printable(f"  {field_text(item)}")

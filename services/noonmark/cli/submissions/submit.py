@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +15,7 @@ import typer
 from noonmark.cli.connections.context import kafka_config, operator_settings
 from noonmark.cli.submissions.events import as_json_text, event_of, job_of, key_of, word_of
 from noonmark.cli.terminal.options import AsJson
-from noonmark.cli.terminal.output import field, show_json, show_list
+from noonmark.cli.terminal.output import counted, field, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode, broker_away, right_missing
 
 if TYPE_CHECKING:
@@ -44,38 +47,84 @@ def submit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check the documents as intake does, and publish nothing.")
     ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Wait until intake has accepted or rejected each; exits 1 if not all."),
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, max=3600, help="Maximum wait in seconds, with --wait.")
+    ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Publish job documents and events to Kafka.
 
     A document creates a job. An object with `specversion` is an event and is published unchanged, to update,
-    pause, resume, trigger or cancel a job. Check the results with `noonmark job list` and
-    `noonmark rejection list`. A dry run exits 1 if a document would be rejected.
+    pause, resume, trigger or cancel a job. Intake then accepts or rejects each: `--wait` shows the result,
+    and later `noonmark rejection list`. A dry run exits 1 if a document would be rejected.
     """
     documents = read_documents(file)
     settings = operator_settings()
+    if dry_run and wait:
+        raise CliError("--dry-run publishes nothing to wait for; leave out --wait", ExitCode.USAGE)
     if dry_run:
         from noonmark.cli.submissions.check import check_documents  # noqa: PLC0415
 
         check_documents(settings, documents, source=source, as_json=as_json)
         return
+    began = datetime.now(UTC)
     sent = publish(settings, documents, source=source, bulk=bulk, namespace=namespace)
-    if as_json:
+    if wait:
+        _show_verdicts(settings, sent, began, timeout, as_json=as_json)
+    elif as_json:
         show_json({"items": sent})
-        return
-    show_list(sent, _COLUMNS)
-    print(
-        f"\n{len(sent)} published; check `noonmark job list`, `noonmark run list` and"
-        " `noonmark rejection list`"
-    )
+    else:
+        show_list(sent, (*_COLUMNS, field("position", "TOPIC/PARTITION/OFFSET")))
+        print(
+            f"\n{len(sent)} published, but not accepted yet: intake checks each. `noonmark rejection list`"
+            " shows what it rejects, `noonmark job list` the jobs; `noonmark submit --wait` waits for both"
+        )
 
 
 _COLUMNS = (
     field("id", "EVENT", elastic=True),
     field("type", "REQUEST"),
     field("job", elastic=True),
-    field("position", "TOPIC/PARTITION/OFFSET"),
 )
+
+
+def _show_verdicts(
+    settings: Settings, sent: Sequence[dict[str, Any]], began: datetime, timeout: float, *, as_json: bool
+) -> None:
+    """Wait for intake and print its verdicts.
+
+    Raises:
+        typer.Exit: an event was rejected, or not judged in time.
+    """
+    from noonmark.cli.submissions.verdicts import (  # noqa: PLC0415
+        ACCEPTED,
+        PENDING,
+        REJECTED,
+        problems_of,
+        wait_for_verdicts,
+    )
+
+    judged = wait_for_verdicts(settings, sent, since=began, timeout_seconds=timeout)
+    count = Counter(one["result"] for one in judged)
+    if as_json:
+        show_json({"items": judged, **{name: count[name] for name in (ACCEPTED, REJECTED, PENDING)}})
+    else:
+        show_list(judged, (*_COLUMNS, field("result")))
+        for line in problems_of(judged):
+            print(line)
+        print(f"\n{count[ACCEPTED]} accepted, {count[REJECTED]} rejected")
+        if count[PENDING]:
+            print(
+                f"intake has not judged {counted(count[PENDING], 'event')} after {timeout:g} s:"
+                " check that it runs (`noonmark lag`), then see `noonmark rejection list`",
+                file=sys.stderr,
+            )
+    if count[ACCEPTED] < len(judged):
+        raise typer.Exit(ExitCode.PROBLEM)
 
 
 def read_documents(file: str) -> list[dict[str, Any]]:

@@ -14,6 +14,8 @@ from uuid import UUID
 Row = Mapping[str, Any]
 
 _ELASTIC_WIDTH = 16
+_GAP = 2
+"""Spaces between two columns."""
 
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0001-\U000e007f]"
@@ -41,6 +43,8 @@ class Column:
         elastic: wraps on a narrow terminal, so that other columns are not cut.
         cut: shortened to fit the terminal, so that each row is one line; not shortened on a pipe.
         varies: a wide column that is also shown if rows differ in it.
+        key: kept on a narrow terminal, like the first column; others are left out from the right.
+        least: the fewest characters of an elastic column or one that can be cut.
     """
 
     title: str
@@ -50,6 +54,8 @@ class Column:
     elastic: bool = False
     cut: bool = False
     varies: bool = False
+    key: bool = False
+    least: int = _ELASTIC_WIDTH
 
 
 def field(
@@ -61,9 +67,12 @@ def field(
     elastic: bool = False,
     cut: bool = False,
     varies: bool = False,
+    key: bool = False,
 ) -> Column:
     """Return a column that shows one field of the row."""
-    return Column(title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic, cut, varies)
+    return Column(
+        title or name.upper(), lambda row: text(row.get(name)), wide, numeric, elastic, cut, varies, key
+    )
 
 
 def instant_field(name: str, title: str, *, wide: bool = False) -> Column:
@@ -82,9 +91,21 @@ def is_terminal() -> bool:
 
 
 def show_list(
-    rows: Sequence[Row], columns: Sequence[Column], *, wide: bool = False, footer: str = ""
+    rows: Sequence[Row], columns: Sequence[Column], *, wide: bool = False, footer: str = "", empty: str = ""
 ) -> None:
-    """Print a listing: a table on a terminal; aligned columns under one head line on a pipe."""
+    """Print a listing: a table on a terminal; aligned columns under one head line on a pipe.
+
+    Args:
+        rows: the rows.
+        columns: the columns; a cell of several lines is one line on a pipe.
+        wide: show wide columns, too.
+        footer: printed below the table, on a terminal.
+        empty: printed if there are no rows: what was not found, and how such rows come about. On a pipe, the
+            head line stays alone on stdout.
+    """
+    if not rows and empty and is_terminal():
+        print(empty)
+        return
     shown = [
         column
         for column in columns
@@ -94,16 +115,10 @@ def show_list(
     if is_terminal():
         _rich_table(shown, cells, footer)
     else:
-        print(plain_table([column.title for column in shown], cells))
-
-
-def show_empty(columns: Sequence[Column], message: str) -> None:
-    """Print that a listing is empty; on a pipe, the head line stays alone on stdout."""
-    if is_terminal():
-        print(message)
-        return
-    show_list([], columns)
-    print(message, file=sys.stderr)
+        lines = [[cell.replace("\n", ". ") for cell in row] for row in cells]
+        print(plain_table([column.title for column in shown], lines))
+        if not rows and empty:
+            print(empty, file=sys.stderr)
 
 
 def show_fields(fields: Mapping[str, Any], *, title: str = "", precise: bool = False) -> None:
@@ -225,23 +240,56 @@ def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer
     from rich.text import Text  # noqa: PLC0415
 
     console = Console(highlight=False)
+    kept = narrowed(columns, rows, console.width)
+    left_out = [column.title for index, column in enumerate(columns) if index not in kept]
+    columns, rows = [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
     rows = fitted(columns, rows, console.width)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    least = [_least(*pair) for pair in zip(columns, _needs(columns, rows), strict=True)]
+    for column, minimum in zip(columns, least, strict=True):
         table.add_column(
             column.title,
             justify="right" if column.numeric else "left",
             overflow="fold",
             no_wrap=not column.elastic,
-            min_width=_ELASTIC_WIDTH if column.elastic else None,
+            min_width=minimum if column.elastic else None,
         )
     for row in rows:
         table.add_row(*(Text(cell, style=STATE_COLORS.get(cell, "")) for cell in row))
     # The terminal may wrap lines; ids must not be cut.
-    width = max(console.width, console.measure(table, options=console.options.update(width=1000)).minimum)
+    width = max(console.width, sum(least) + _GAP * (len(least) - 1))
     Console(highlight=False, width=width).print(table)
+    if left_out:
+        console.print(Text(f"not shown for lack of width: {', '.join(left_out)}", style="dim"))
     if footer:
         console.print(Text(footer, style="dim"))
+
+
+def narrowed(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the indexes of the columns that fit a terminal, at least the first and the key columns."""
+    needs = [_least(*pair) for pair in zip(columns, _needs(columns, rows), strict=True)]
+    kept = list(range(len(columns)))
+    for index in reversed(range(1, len(columns))):
+        if sum(needs[one] for one in kept) + _GAP * (len(kept) - 1) <= width:
+            break
+        if not columns[index].key:
+            kept.remove(index)
+    return kept
+
+
+def _needs(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the width of each column's longest line."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    return [
+        max([len(column.title), *(cell_len(line) for row in rows for line in row[index].split("\n"))])
+        for index, column in enumerate(columns)
+    ]
+
+
+def _least(column: Column, need: int) -> int:
+    """Return the fewest characters that a column can have."""
+    return min(need, max(column.least, len(column.title))) if column.elastic or column.cut else need
 
 
 def fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Sequence[Sequence[str]]:
@@ -251,19 +299,18 @@ def fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int)
     """
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
 
-    needs = [
-        max([len(column.title), *(cell_len(row[index]) for row in rows)])
-        for index, column in enumerate(columns)
-    ]
+    needs = _needs(columns, rows)
     cuts = sorted((needs[index], index) for index, column in enumerate(columns) if column.cut)
-    left = width - sum(need for index, need in enumerate(needs) if not columns[index].cut) - 2 * len(columns)
+    left = (
+        width - sum(need for index, need in enumerate(needs) if not columns[index].cut) - _GAP * len(columns)
+    )
     for done, (need, index) in enumerate(cuts):
-        needs[index] = min(need, max(left // (len(cuts) - done), _ELASTIC_WIDTH))
+        needs[index] = min(need, max(left // (len(cuts) - done), columns[index].least))
         left -= needs[index]
     return [
         [
-            cell if cell_len(cell) <= need else set_cell_size(cell, need - 1).rstrip() + "…"
-            for cell, need in zip(row, needs, strict=True)
+            set_cell_size(cell, need - 1).rstrip() + "…" if column.cut and cell_len(cell) > need else cell
+            for column, cell, need in zip(columns, row, needs, strict=True)
         ]
         for row in rows
     ]

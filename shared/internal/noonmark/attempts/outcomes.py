@@ -9,6 +9,7 @@ from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError
 from noonmark.core.failures import NO_FACTS, Failure, exception_names
 from noonmark.core.next_state import REJECTED, NextState, after_failure
+from noonmark.core.raised_at import raised_at
 from noonmark.core.retry import Dead, snooze, within_age
 from noonmark.core.states import BY_HANDLER, AttemptOutcome, RunState
 from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snooze
@@ -187,19 +188,21 @@ def _names(error: BaseException) -> tuple[str, ...]:
 
 _TIMEOUT: Final = exception_names(TimeoutError)
 
+_MOST_CHARACTERS: Final = 2000
+_MOST_OF_PLACES: Final = 500
+
 
 def describe(error: BaseException) -> str:
-    """Describe an exception in one line of limited length, with the place where it was raised."""
+    """Describe an exception in one line of limited length, with the line of the user's code that raised it.
+
+    If a library raised it, the line of the library follows.
+    """
     name = type(error).__name__
     try:
         said = str(error)
     except BaseException:  # noqa: BLE001 - a broken __str__ must not hide that there was an exception
         said = "its text cannot be shown"
     text = f"{name}: {said}" if said else name
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is not None:
-        code = trace.tb_frame.f_code
-        text += f" (in {code.co_name}, line {trace.tb_lineno} of {code.co_filename.rsplit('/', 1)[-1]})"
-    return text[:2000]
+    places = "; raised in ".join(f"{one.function}, line {one.line} of {one.file}" for one in raised_at(error))
+    where = f" (in {places[:_MOST_OF_PLACES]})" if places else ""
+    return text[: _MOST_CHARACTERS - len(where)] + where

@@ -17,6 +17,7 @@ from noonmark.client.groups.settings import (
     Audit,
     Backfills,
     Calendars,
+    Ids,
     Keys,
     Lanes,
     Limits,
@@ -69,6 +70,7 @@ class Client:
         self.pools: Final = Pools(driver, namespace)
         self.lanes: Final = Lanes(driver, namespace)
         self.rejections: Final = Rejections(driver, namespace)
+        self.ids: Final = Ids(driver, namespace)
         self.keys: Final = Keys(driver, namespace)
         self.alerts: Final = Alerts(driver, namespace)
         self.audit: Final = Audit(driver, namespace)
@@ -143,6 +145,7 @@ class AsyncClient:
         self.pools: Final = Pools(driver, namespace)
         self.lanes: Final = Lanes(driver, namespace)
         self.rejections: Final = Rejections(driver, namespace)
+        self.ids: Final = Ids(driver, namespace)
         self.keys: Final = Keys(driver, namespace)
         self.alerts: Final = Alerts(driver, namespace)
         self.audit: Final = Audit(driver, namespace)

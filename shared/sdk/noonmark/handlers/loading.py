@@ -6,11 +6,11 @@ import importlib
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from noonmark.core.raised_at import NOONMARK, raised_at
 from noonmark.handlers.registry import REGISTRY, HandlerError, Registry
 
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -75,5 +75,7 @@ def _load(name: str) -> None:
 
 def _last_line(error: BaseException) -> str:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{what} ({frames[-1].filename}:{frames[-1].lineno})" if frames else what
+    places = ", raised at ".join(
+        f"{one.path}:{one.line}" for one in raised_at(error) if one.package != NOONMARK
+    )
+    return f"{what} ({places})" if places else what

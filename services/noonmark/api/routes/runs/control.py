@@ -161,11 +161,12 @@ def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "
         if refused is not None:
             _check_rate(caller, f"from:{caller.address}", _WRONG_PER_MINUTE, "too many invalid reports")
             raise_rejected(taken.results[0])
-        state = lookups.run_state(act.session.sql, run_id)
-        assert state is not None
-        act.after = {"state": state}
+        run = lookups.locate_run(act.session.sql, run_id)
+        assert run is not None
+        after = _status(act.session, run_id, run, Preconditions())
+        act.after = {"state": after["state"], "reason": after["reason"]}
     submitter.record_accepted(taken)
-    return RunChange(id=run_id, state=state)
+    return RunChange(id=run_id, state=after["state"], reason=after["reason"])
 
 
 def _check_rate(caller: Caller, bucket: str, per_minute: int, detail: str) -> None:

@@ -31,7 +31,7 @@ from noonmark.core.transitions import VERDICTS
 from noonmark.schemas.problems.types import TOO_MANY_REQUESTS
 from noonmark.service.database_errors import DbFault, classify
 from noonmark.store.views import lookups
-from noonmark.store.views.attempts import OUTPUT_STREAMS, OutputPosition, new_output
+from noonmark.store.views.attempts import OUTPUT_STREAMS, OutputPosition, lost_attempts, new_output
 from noonmark.store.views.paging import Row
 from noonmark.telemetry.logs import get_logger
 
@@ -101,8 +101,8 @@ async def _stream(
     yield b"retry: 2000\n: following\n\n"
     while not (reason := await check.reason_to_end()):
         found = await to_thread.run_sync(_read, caller, run, position)
-        for row in found.rows:
-            part, position = _events(row, position)
+        for row in found.in_order():
+            part, position = _events(row, position) if "lost_at" not in row else _loss(row, found.state)
             if part:
                 sent_at = time.monotonic()
                 yield part
@@ -144,8 +144,15 @@ class _Check:
 class _Found(NamedTuple):
     state: str | None = None
     rows: Sequence[Row] = ()
+    losses: Sequence[Row] = ()
     comment: str = ""
     failure: str = ""
+
+    def in_order(self) -> list[Row]:
+        """Return output and lost attempts by fence; a loss comes after the output of its attempt."""
+        last = self.rows[-1]["fence"] if len(self.rows) == _ROWS else None
+        losses = [row for row in self.losses if last is None or row["fence"] < last]
+        return sorted([*self.rows, *losses], key=lambda row: (row["fence"], "lost_at" in row))
 
 
 def _read(caller: Caller, run: FollowedRun, position: OutputPosition) -> _Found:
@@ -154,12 +161,13 @@ def _read(caller: Caller, run: FollowedRun, position: OutputPosition) -> _Found:
         with caller.reading() as session:
             state = lookups.run_state(session.sql, run.id)
             rows = new_output(session.sql, run.id, position, attempt=run.attempt, limit=_ROWS)
+            losses = lost_attempts(session.sql, run.id, position, attempt=run.attempt)
     except Exception as error:  # noqa: BLE001 - the response has begun: the stream must say so
         if classify(error) is DbFault.PERMANENT:
             _log.exception("logs_not_read", run_id=str(run.id))
             return _Found(failure="failed")
         return _Found(comment="the database does not respond")
-    return _Found(state, rows, failure="" if state else "deleted")
+    return _Found(state, rows, losses, failure="" if state else "deleted")
 
 
 def _events(row: Row, position: OutputPosition) -> tuple[bytes, OutputPosition]:
@@ -179,6 +187,13 @@ def _events(row: Row, position: OutputPosition) -> tuple[bytes, OutputPosition]:
         text = bytes(data).decode("utf-8", "ignore")
         parts.append(_event("output", about | {"text": text}, _id(position)))
     return b"".join(parts), position
+
+
+def _loss(row: Row, state: str | None) -> tuple[bytes, OutputPosition]:
+    """Write that the worker of an attempt was lost, and return the position after it: the next attempt."""
+    about = {name: row[name] for name in ("attempt", "fence", "worker", "lost_at")} | {"state": state}
+    position = OutputPosition(row["fence"] + 1, 0, 0, 0)
+    return _event("lost", about, _id(position)), position
 
 
 def _end(position: OutputPosition, data: dict[str, Any]) -> bytes:

@@ -9,7 +9,9 @@ from uuid import UUID
 from fastapi import Query, Request, Response
 from starlette.responses import PlainTextResponse
 
+from noonmark.api.http.accept import accepted_type
 from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
+from noonmark.api.http.event_streams import EVENT_STREAM
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.http.query_parameters import PoolName, PriorityWords, Since, Text, Texts, Until, lanes_of
 from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, resource
@@ -27,6 +29,8 @@ from noonmark.store.views.runs import RunSearch, search_runs
 router = resource("runs")
 
 _LISTING: Final = "runs"
+_TEXT: Final = "text/plain"
+_LOG_TYPES: Final = ("application/json", _TEXT, EVENT_STREAM)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 States = Annotated[list[RunState], Query(max_length=20, description="Only runs in these states; repeatable.")]
@@ -166,12 +170,7 @@ def read_run(run_id: UUID, response: Response, caller: Caller = needs(Permission
     "/runs/{run_id}/logs",
     response_model=RunLogs,
     responses={
-        200: {
-            "content": {
-                media_type: {"schema": {"type": "string"}}
-                for media_type in ("text/plain", "text/event-stream")
-            }
-        },
+        200: {"content": {media_type: {"schema": {"type": "string"}} for media_type in _LOG_TYPES[1:]}},
         204: {"description": "A stream that was closed after its event `end` has nothing more."},
     },
 )
@@ -193,20 +192,21 @@ def read_logs(
 
     Output of a running attempt is about a second old. With `Accept: text/plain`, the response is text. With
     `follow`, it is a stream of server-sent events: `output` has new text of one stream of an attempt, `gap`
-    the number of bytes that were dropped before it, and `end` the state of the finished run. Later attempts
-    follow, too. The `id` of an event resumes a broken stream after it.
+    the number of bytes that were dropped before it, `lost` an attempt whose worker was lost, and `end` the
+    state of the finished run. Later attempts follow, too. The `id` of an event resumes a broken stream after
+    it. An `Accept` that allows none of these types gets the status 406, unless `follow` is given.
     """
     with caller.reading() as session:
         namespace = lookups.namespace_of_run(session.sql, run_id)
         if namespace is None or caller.principal.role_in(namespace) is None:
             raise missing_run(run_id)
         caller.require(namespace)
-        accepted = request.headers.get("accept", "").partition(";")[0].strip().lower()
-        if follow or accepted == "text/event-stream":
+        accepted = EVENT_STREAM if follow else accepted_type(request.headers.get("accept"), _LOG_TYPES)
+        if accepted == EVENT_STREAM:
             followed = FollowedRun(run_id, namespace, attempt)
             return follow_logs(request, caller, session.sql, followed, last_event_id)
         rows = attempt_views.run_logs(session.sql, run_id, attempt)
-    if accepted == "text/plain":
+    if accepted == _TEXT:
         return PlainTextResponse(logs_text(rows))
     return logs_of(run_id, rows)
 

@@ -49,6 +49,7 @@ class Blocker(StrEnum):
     LANE_BACKLOG = "lane_backlog"
     WORKERS_BUSY = "workers_busy"
     RETRYING = "retrying"
+    WORKER_LOST = "worker_lost"
     CANCELLING = "cancelling"
     CALLBACK = "callback"
     SKIPPED_OVERLAP = "skipped_overlap"
@@ -139,6 +140,9 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         Blocker.WORKERS_BUSY: "Add workers or slots to pool {pool}; `noonmark run list --state running` shows"
         " what they are doing.",
         Blocker.RETRYING: "Wait, or fix what the error names; `noonmark run show {run}` has every attempt.",
+        Blocker.WORKER_LOST: "Nothing to do: the attempt is repeated, and its retry budget does not change."
+        " If the run loses its worker again, check whether it is the cause, for example by using all memory:"
+        " `noonmark run logs {run}` has what it wrote.",
         Blocker.CANCELLING: "Wait for the worker; a plain function on a thread stops only when it checks"
         " `ctx.cancelled`, or at its timeout.",
         Blocker.CALLBACK: "Have the target report with its token, or wait for the deadline;"

@@ -60,7 +60,10 @@ class RunFacts(NamedTuple):
         retry_at: when it is queued again.
         report_until: until when its target may report.
         unsent_since: since when its message has been waiting in the outbox.
-        host, pid, beat_at: of the worker that runs it.
+        host, pid, beat_at, lease_seconds: of the worker that runs it.
+        losses: the number of workers that it has lost.
+        lost_at, lost_worker, lost_attempt: of its last recorded attempt, if that lost its worker; release 0.2
+            did not record which worker it was.
         fault: which row that must continue it is missing, a key of `stranded.RUN_FAULTS`; None: none is.
     """
 
@@ -92,6 +95,11 @@ class RunFacts(NamedTuple):
     host: str | None
     pid: int | None
     beat_at: datetime | None
+    lease_seconds: float | None = None
+    losses: int = 0
+    lost_at: datetime | None = None
+    lost_worker: int | None = None
+    lost_attempt: int | None = None
     fault: str | None = None
 
     @property

@@ -37,6 +37,8 @@ _SKIPPED: Final = {
 
 def of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     """Say why a run has not run, or how it ended."""
+    if run.unfinished and run.fault is None and run.lost_at is not None and run.state != RunState.RETRYING:
+        yield _lost(run, run.lost_at)
     if run.fault is not None:
         sentence = RUN_FAULTS[run.fault].format(state=run.state)
         yield answer(Blocker.RUN_STRANDED, sentence, run=run.id, state=run.state, missing=run.fault)
@@ -50,7 +52,7 @@ def of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     elif run.state == RunState.RETRYING:
         yield from _retrying(facts, run)
     elif run.state in (RunState.RUNNING, RunState.CANCELLING):
-        yield _under_way(run)
+        yield _under_way(facts, run)
     else:
         yield from of_ended(facts, [run])
 
@@ -226,7 +228,7 @@ def _worker(run: RunFacts) -> str:
     return f"worker {run.owner} ({run.host}, pid {run.pid})" if run.host else f"worker {run.owner}"
 
 
-def _under_way(run: RunFacts) -> Answer:
+def _under_way(facts: Facts, run: RunFacts) -> Answer:
     about: About = {"run": run.id, "attempt": run.attempt, "started_at": run.started_at}
     if run.report_until is not None:
         return answer(
@@ -241,13 +243,63 @@ def _under_way(run: RunFacts) -> Answer:
         sentence = f"it was asked to stop, and {_worker(run)} has not confirmed yet that it stopped"
         return answer(Blocker.CANCELLING, sentence, **about)
     sentence = f"it has been running on {_worker(run)} since {at(run.started_at)}, attempt {run.attempt}"
-    return answer(Blocker.RUNNING, sentence, **about)
+    return answer(Blocker.RUNNING, sentence + _silence(facts, run), **about)
+
+
+def _silence(facts: Facts, run: RunFacts) -> str:
+    """Return what happens to a run whose worker sends no heartbeats, as a clause; empty if it does."""
+    if run.beat_at is None or run.lease_seconds is None:
+        return ""
+    if (facts.now - run.beat_at).total_seconds() <= run.lease_seconds / 2:
+        return ""
+    return (
+        f"; that worker sent its last heartbeat at {at(run.beat_at)}, and counts as lost if it sends none"
+        f" until {at(run.beat_at + timedelta(seconds=run.lease_seconds))}: the attempt is then repeated"
+        " (an at_most_once run ends as unknown)"
+    )
+
+
+_REPEATED: Final = {
+    RunState.QUEUED: "that attempt is queued again",
+    RunState.WAITING: "that attempt is repeated when the run no longer waits",
+    RunState.RUNNING: "that attempt is running again",
+    RunState.CANCELLING: "that attempt was repeated",
+}
+
+
+def _lost(run: RunFacts, lost_at: datetime) -> Answer:
+    sentence = f"{_loss(run, lost_at)}; {_REPEATED[RunState(run.state)]}"
+    weight = Weight.STATES if run.state == RunState.QUEUED else Weight.ADDS
+    return answer(Blocker.WORKER_LOST, sentence, weight=weight, **_of_loss(run))
+
+
+def _loss(run: RunFacts, lost_at: datetime) -> str:
+    worker = f"worker {run.lost_worker}" if run.lost_worker else "its worker"
+    times = f", and the run has lost {counted(run.losses, 'worker')}" if run.losses > 1 else ""
+    return f"{worker} was lost at {at(lost_at)}, in attempt {run.lost_attempt}{times}"
+
+
+def _of_loss(run: RunFacts) -> About:
+    return {
+        "run": run.id,
+        "attempt": run.lost_attempt,
+        "lost_at": run.lost_at,
+        "worker": run.lost_worker,
+        "losses": run.losses,
+    }
 
 
 def _retrying(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     why = f": {run.error}" if run.error else ""
     if run.retry_at is not None and run.retry_at <= facts.now:
         yield from of_overdue(facts, run.retry_at, run.shard, run.lane)
+    if run.lost_at is not None:
+        again = f"at {at(run.retry_at)}" if run.retry_at else "later"
+        sentence = f"{_loss(run, run.lost_at)}; that attempt is repeated {again}"
+        about = _of_loss(run) | {"until": run.retry_at}
+        yield answer(Blocker.WORKER_LOST, sentence, weight=Weight.BLOCKS, **about)
+        yield from of_workers(facts)
+        return
     following = f"the next one is due at {at(run.retry_at)}" if run.retry_at else "it waits for the next one"
     yield answer(
         Blocker.RETRYING,
@@ -290,7 +342,10 @@ def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
             Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about
         )
     elif run.state == RunState.UNKNOWN:
-        sentence = f"it ended as unknown at {ended} ({run.reason}): nothing shows whether it took effect"
+        lost = f"; {_loss(run, run.lost_at)}" if run.reason == "lost" and run.lost_at is not None else ""
+        sentence = (
+            f"it ended as unknown at {ended} ({run.reason}): nothing shows whether it took effect{lost}"
+        )
         yield answer(Blocker.UNKNOWN, sentence, reason=run.reason, **about)
     elif run.state == RunState.SUCCEEDED:
         yield answer(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from random import Random
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -98,7 +99,7 @@ def _requeue_lost(
             },
         ).fetchall()
     if lost:
-        _record_lost(connection, lost)
+        _record_lost(connection, lost, {(run_id, one[5]): one[1] for one in orphans for run_id in one[4]})
         queued = [run for run in lost if run.state == RunState.QUEUED]
         notify_queued(connection, queued)
         waiting = [run for run in lost if run.state == RunState.RETRYING]
@@ -113,7 +114,12 @@ def _requeue_lost(
     return lost
 
 
-def _record_lost(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> None:
+def _record_lost(
+    connection: psycopg.Connection,
+    lost: Sequence[ChangedRun],
+    owners: Mapping[tuple[UUID, datetime | None], int],
+) -> None:
+    """Record the lost attempts; `owners` has the worker of each run and start."""
     connection.execute(
         statement("insert_attempts"),
         {
@@ -121,7 +127,7 @@ def _record_lost(connection: psycopg.Connection, lost: Sequence[ChangedRun]) -> 
             "scheduled_for": [run.scheduled_for for run in lost],
             "fences": [run.fence - (run.state != RunState.RETRYING) for run in lost],
             "attempts": [run.attempt + (run.state != RunState.UNKNOWN) for run in lost],
-            "workers": [None] * len(lost),
+            "workers": [owners.get((run.id, run.started_at)) for run in lost],
             "outcomes": [AttemptOutcome.LOST.value] * len(lost),
             "errors": ["the worker was lost"] * len(lost),
             "started_at": [run.started_at for run in lost],

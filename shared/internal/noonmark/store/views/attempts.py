@@ -110,6 +110,26 @@ def new_output(
     return [dict(row) for row in connection.execute(query.order_by(a.c.fence).limit(limit)).mappings()]
 
 
+def lost_attempts(
+    connection: Connection, run_id: UUID, position: OutputPosition, *, attempt: int | None
+) -> list[Row]:
+    """Return the attempts of a run, from a position on, whose worker was lost.
+
+    Args:
+        connection: a connection of `paging.reader`.
+        run_id: id of the run.
+        position: what is known already.
+        attempt: only attempts with this number.
+    """
+    a = t.attempts
+    query = select(a.c.attempt, a.c.fence, a.c.worker, a.c.finished_at.label("lost_at")).where(
+        a.c.run_id == run_id, a.c.fence >= position.fence, a.c.outcome == AttemptOutcome.LOST.value
+    )
+    if attempt is not None:
+        query = query.where(a.c.attempt == attempt)
+    return [dict(row) for row in connection.execute(query.order_by(a.c.fence)).mappings()]
+
+
 def _end_of(name: str) -> ColumnElement[int]:
     """Return the number of bytes of a stream; release 0.2 stored only what it kept."""
     column = t.attempt_logs.c

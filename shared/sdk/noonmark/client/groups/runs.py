@@ -95,8 +95,8 @@ class Runs(Group[D]):
         """Follow the output of a run's attempts while they run; a broken stream is resumed.
 
         The data of an event `output` has `attempt`, `fence`, `stream` (stdout, stderr or log) and `text`; an
-        event `gap` has `bytes`, the number that were dropped there. The last event is `end` with the `state`
-        of the finished run.
+        event `gap` has `bytes`, the number that were dropped there; an event `lost` has the `worker` that was
+        lost in an attempt. The last event is `end` with the `state` of the finished run.
 
         Args:
             run_id: id of the run.

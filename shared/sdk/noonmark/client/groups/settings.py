@@ -13,6 +13,7 @@ from noonmark.client.parsing import document, items, nothing, page, path
 from noonmark.client.types.alerts import AlertDetail, AlertItem
 from noonmark.client.types.audit import AuditItem
 from noonmark.client.types.backfills import Backfill, BackfillCancelled
+from noonmark.client.types.ids import FoundIds
 from noonmark.client.types.keys import Key, NewKey
 from noonmark.client.types.lanes import Lane
 from noonmark.client.types.me import Me
@@ -210,6 +211,20 @@ class Backfills(Group[D]):
         body = {"runs": runs, **({"reason": reason} if reason else {})}
         headers = {IDEMPOTENCY_KEY: str(uuid4())}
         return Call("POST", path("backfills", backfill_id, "cancel"), document, json=body, headers=headers)
+
+
+class Ids(Group[D]):
+    """`client.ids`: jobs and runs by the first characters of their ids."""
+
+    @operation
+    def find(self, prefix: str, *, kind: str | None = None) -> Call[FoundIds]:
+        """Return up to 10 jobs and runs that the key can read, of all namespaces.
+
+        Args:
+            prefix: at least the first 8 characters of the id.
+            kind: job or run.
+        """
+        return Call("GET", path("ids"), document, {"prefix": prefix, "kind": kind})
 
 
 class Keys(Group[D]):

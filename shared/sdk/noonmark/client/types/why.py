@@ -41,6 +41,7 @@ class WhyAnswer(TypedDict):
         "lane_backlog",
         "workers_busy",
         "retrying",
+        "worker_lost",
         "cancelling",
         "callback",
         "skipped_overlap",

@@ -9,7 +9,8 @@ select run.id, run.job_id, run.scheduled_for, run.last_scheduled_for, run.state,
        case when run.state = 'queued' then (
            select min(created_at) from outbox where slice = run.shard and lane = run.lane and run_id = run.id
        ) end as unsent_since,
-       worker.host, worker.pid, worker.beat_at,
+       worker.host, worker.pid, worker.beat_at, worker.lease_seconds, run.losses,
+       last.finished_at as lost_at, last.worker as lost_worker, last.attempt as lost_attempt,
        case
            when run.state = 'retrying' or (run.state = 'waiting' and run.reason = 'undeliverable') then
                case when timer.fire_at is null then 'no_timer' when timer.fire_at >= '9999-12-31 00:00+00' then 'never' end
@@ -35,6 +36,10 @@ from unnest(%(ids)b::uuid[]) as wanted (id),
      ) as deadline on true
      left join lateral (select fence, deadline_at from callbacks where run_id = run.id offset 0) as callback on true
      left join lateral (
-         select host, pid, beat_at from workers where id = run.owner and run.state in ('running', 'cancelling') offset 0
+         select host, pid, beat_at, lease_seconds from workers
+         where id = run.owner and run.state in ('running', 'cancelling') offset 0
      ) as worker on true
+     left join lateral (
+         select outcome, finished_at, worker, attempt from attempts where run_id = run.id order by fence desc limit 1
+     ) as last on last.outcome = 'lost'
 order by run.scheduled_for desc, run.id desc

@@ -1,0 +1,84 @@
+"""Ids as commands take them: in full, or their first characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Final
+from uuid import UUID
+
+import typer
+
+from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.terminal.options import as_uuid
+from noonmark.cli.terminal.output import printable
+from noonmark.cli.terminal.problems import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from noonmark.client import Client
+
+LEAST: Final = 8
+"""The fewest characters of an id that commands take."""
+
+RunId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the run, or at least its first 8 characters.")
+]
+
+_WHOLE: Final = "00000000-0000-0000-0000-000000000000"
+_DIGITS: Final = re.compile(r"[0-9a-f-]+", re.IGNORECASE)
+
+
+def is_prefix(given: str) -> bool:
+    """Return whether a text can be the beginning of an id."""
+    if not LEAST <= len(given) < len(_WHOLE) or _DIGITS.fullmatch(given) is None:
+        return False
+    return all((one == "-") == (place == "-") for one, place in zip(given, _WHOLE, strict=False))
+
+
+def run_ids(given: Iterable[str]) -> tuple[UUID, ...]:
+    """Return the ids of runs, each once, that are given by their ids or by the first characters of them.
+
+    Raises:
+        CliError: one is no id, no run has such an id, or several have.
+    """
+    wanted = tuple(dict.fromkeys(given))
+    for one in wanted:
+        if as_uuid(one) is None and not is_prefix(one):
+            raise CliError(
+                f"run {one!r} is not an id, nor the first {LEAST} or more characters of one;"
+                f" `noonmark run list --job {quote(printable(one))}` lists the runs of a job",
+                ExitCode.USAGE,
+            )
+    if all(map(as_uuid, wanted)):
+        return tuple(map(UUID, wanted))
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        return tuple(dict.fromkeys(as_uuid(one) or _run_of(api, one) for one in wanted))
+
+
+def run_id(given: str) -> UUID:
+    """Return the id of one run; see `run_ids`."""
+    return run_ids([given])[0]
+
+
+def _run_of(api: Client, prefix: str) -> UUID:
+    if (found := completed(api, prefix, "run")) is None:
+        raise CliError(f"no run has an id that begins with {prefix}; run `noonmark run list`")
+    return found
+
+
+def completed(api: Client, prefix: str, kind: str | None = None) -> UUID | None:
+    """Return the only id that begins with a prefix, of jobs and runs or of one kind; None if there is none.
+
+    Raises:
+        CliError: several do; with all of them.
+    """
+    answer = api.ids.find(prefix, kind=kind)
+    found = answer["items"]
+    if len(found) > 1:
+        names = [f"  {one['id']}  {printable(one['job_name'] or '-')} ({one['state']})" for one in found]
+        head = f"several {kind or 'job and run'} ids begin with {prefix}; give more characters:"
+        raise CliError("\n".join([head, *names, *(["  …"] if answer["more"] else [])]))
+    return UUID(str(found[0]["id"])) if found else None

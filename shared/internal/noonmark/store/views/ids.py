@@ -1,0 +1,34 @@
+"""Ids of jobs and runs, found by their first digits."""
+
+from __future__ import annotations
+
+from typing import Literal
+from uuid import UUID
+
+from sqlalchemy import Connection, literal, select
+
+from noonmark.store.tables import tables as t
+from noonmark.store.views.paging import Row
+
+IdKind = Literal["job", "run"]
+
+
+def find_ids(connection: Connection, digits: str, kind: IdKind, *, limit: int) -> list[Row]:
+    """Return jobs or runs whose ids begin with hexadecimal digits, in the order of ids.
+
+    Args:
+        connection: a connection of `paging.reader`.
+        digits: 1 to 32 digits, without hyphens.
+        kind: jobs or runs.
+        limit: the maximum number of rows.
+    """
+    first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+    j, r = t.jobs.c, t.runs.c
+    if kind == "job":
+        found = select(literal("job").label("kind"), j.id, j.namespace, j.name.label("job_name"), j.state)
+        found = found.where(j.id.between(first, last)).order_by(j.id)
+    else:
+        found = select(literal("run").label("kind"), r.id, r.namespace, j.name.label("job_name"), r.state)
+        found = found.select_from(t.runs.outerjoin(t.jobs, j.id == r.job_id))
+        found = found.where(r.id.between(first, last)).order_by(r.id)
+    return [dict(row) for row in connection.execute(found.limit(limit)).mappings()]

@@ -1,0 +1,80 @@
+"""Commands take the first characters of an id, and names where they are clear."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import psycopg
+import pytest
+from tests.integration.test_cli_reads import NOW, add_job, add_runs
+from tests.support.cli import call
+
+from noonmark.core.ids import uuid7
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def database(command_line, emptied_database):
+    with psycopg.connect(emptied_database, autocommit=True) as connection:
+        yield connection
+
+
+def rename(database, run, new):
+    database.execute("update runs set id = %s where id = %s", [new, run])
+    return new
+
+
+def test_a_run_is_found_by_the_beginning_of_its_id(database):
+    (run,) = add_runs(database, add_job(database), state="retrying")
+    run = rename(database, run, "01a227be-5de9-7001-9066-803d29ef2a93")
+
+    for given in ("01a227be", "01a227be-", "01A227BE-5de9-70", run):
+        assert call("run", "show", given, "--json").stdout == call("run", "show", run, "--json").stdout
+    assert run in call("why", "01a227be").stdout
+    assert call("run", "cancel", "01a227be", "--json", code=0).stdout
+
+
+def test_several_ids_with_one_beginning_are_named(database):
+    job = add_job(database)
+    first, second = add_runs(database, job, 2)
+    rename(database, first, "01a227be-5de9-7001-9066-803d29ef2a93")
+    rename(database, second, "01a227be-6de9-7001-9066-803d29ef2a93")
+
+    told = call("run", "show", "01a227be", code=1).stderr
+
+    assert told.startswith("several run ids begin with 01a227be; give more characters:\n")
+    assert told.count("01a227be-") == 2
+
+
+def test_what_is_no_beginning_of_an_id_is_told_with_what_to_do(database):
+    assert "no run has an id that begins with ffffffff" in call("run", "show", "ffffffff", code=1).stderr
+    told = call("run", "show", "nightly", code=2).stderr
+    assert "run 'nightly' is not an id, nor the first 8 or more characters of one" in told
+    assert "`noonmark run list --job nightly` lists the runs of a job" in told
+    call("run", "show", "01a227b", code=2)
+    call("run", "show", "01a227be5de9", code=2)
+
+
+def test_a_job_is_found_by_the_beginning_of_its_id_and_by_a_name_that_looks_like_one(database):
+    job = str(add_job(database, name="nightly"))
+
+    assert call("job", "show", job[:18], "--json").stdout == call("job", "show", job, "--json").stdout
+    named = add_job(database, name=job[:8])
+    assert str(named) in call("job", "show", job[:8], "--json").stdout
+
+
+def test_logs_of_a_job_are_those_of_its_latest_run(database):
+    job = add_job(database, name="nightly")
+    assert "job 'nightly' has no run yet" in call("run", "logs", "nightly", code=1).stderr
+    (older,) = add_runs(database, job)
+    latest = uuid7()
+    database.execute(
+        "insert into runs (id, scheduled_for, queued_at, job_id, job_version, fence, attempt, lane, state, origin,"
+        " namespace, pool, shard) select %s, %s, queued_at, job_id, job_version, fence, attempt, lane, state, origin,"
+        " namespace, pool, shard from runs where id = %s",
+        [latest, NOW + timedelta(minutes=1), older],
+    )
+    called = call("run", "logs", "nightly")
+    assert called.stderr.startswith(f"run {latest}, the latest of job nightly, is ")
+    assert "job 'nowhere' does not exist" in call("run", "logs", "nowhere", code=1).stderr
