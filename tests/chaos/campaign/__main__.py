@@ -102,7 +102,8 @@ def play_seed(seed: int, plan: Plan, minutes: float) -> Record:
             process.wait()
             raise
         if not out.exists():
-            return {**made, "error": f"exit code {code}: {processes.tail(log, lines=8)[-1500:]}"}
+            last = processes.tail(log, lines=8).replace(f"{ROOT}/", "")
+            return {**made, "error": f"exit code {code}: {last[-1500:]}"}
         found = json.loads(out.read_text(encoding="utf-8"))
     violated = {rule: n for rule, n in found["invariants"].items() if isinstance(n, int)}
     return {**made, **{name: found[name] for name in KEPT}, "violated": violated}
