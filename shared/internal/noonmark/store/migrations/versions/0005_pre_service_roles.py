@@ -1,6 +1,6 @@
 """A function with which a service that does not own the tables drops a day of the ledger.
 
-Revision ID: 0004_pre_service_roles
+Revision ID: 0005_pre_service_roles
 Phase: pre (safe while release 0.2 runs: it only adds a function)
 """
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0004_pre_service_roles"
-down_revision = "0003_pre_live_logs"
+revision = "0005_pre_service_roles"
+down_revision = "0004_pre_readable_json"
 branch_labels = None
 depends_on = None
 usable_from = "0001_pre_baseline"
