@@ -21,7 +21,7 @@ class ApiSettings(BaseSettings):
         16,
         ge=2,
         le=500,
-        description="Most Postgres connections of one API process. Requests of one credential use at most three"
+        description="Most Postgres connections of one API process. One credential uses at most three"
         " quarters of them, and at most 30.",
     )
     api_rate_per_minute: int = Field(
