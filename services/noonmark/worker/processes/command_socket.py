@@ -12,7 +12,7 @@ import orjson
 
 
 class CommandSocket:
-    """Sends commands in order. What a stopped or starved supervisor has no room for is kept until it reads."""
+    """Sends commands in order. Those that a stopped or starved supervisor has no room for are kept."""
 
     def __init__(
         self, ours: socket.socket, loop: asyncio.AbstractEventLoop, lost: Callable[[str], None]
