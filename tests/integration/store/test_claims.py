@@ -181,6 +181,30 @@ def test_a_due_retry_is_queued_under_a_higher_fence_and_keeps_its_attempt(world)
     assert [message["fence"] for message in world.messages(run_id)] == [5]
 
 
+def test_a_retry_that_a_person_has_locked_holds_up_no_other(world):
+    runs = [world.put_run(RunState.RETRYING, attempt=1, fence=1, error="boom") for _ in range(3)]
+    for run_id in runs:
+        row = world.run(run_id)
+        at = {"scheduled_for": row["scheduled_for"], "run_id": run_id}
+        world.timer(row["job_id"], world.now() - timedelta(seconds=1), kind=TimerKind.RETRY, **at)
+    before = world.rows("select * from timers where run_id = %s", runs[0])
+    person = world.another()
+    person.execute("set idle_in_transaction_session_timeout = 0")
+    with person.transaction():
+        person.execute("select from runs where id = %s for update", [runs[0]])
+
+        result = claims.claim_retries(world.db, Lane.NORMAL, EVERY_SHARD, 100)
+
+        assert (result.claimed, result.queued) == (3, 2)
+        assert [world.run(run_id)["state"] for run_id in runs] == ["retrying", "queued", "queued"]
+    (timer,) = world.rows("select * from timers")
+    assert timer.pop("fire_at") > before[0].pop("fire_at")
+    assert timer == before[0]
+    world.db.execute("update timers set fire_at = now() - interval '1 s'")
+    assert claims.claim_retries(world.db, Lane.NORMAL, EVERY_SHARD, 100).queued == 1
+    assert world.run(runs[0])["state"] == "queued"
+
+
 def test_the_retry_of_a_run_that_was_cancelled_is_dropped(world):
     run_id = world.put_run(RunState.CANCELLED)
     row = world.run(run_id)

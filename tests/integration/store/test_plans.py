@@ -293,6 +293,7 @@ class Filled:
             "expire_starts": fenced_span([(*row[:2], 1) for row in self.queued]),
             "requeue_runs": {**queued, "reason": "undeliverable"},
             "find_locked_runs": running,
+            "postpone_run_timers": running,
             "lock_lost_runs": {
                 **running,
                 "workers": [self.worker.worker],

@@ -84,7 +84,7 @@ def test_commands_that_the_supervisor_does_not_read_wait_and_are_carried_out_in_
         for each in (child, *others):
             each.close()
         await launcher.close()
-        assert process.poll() == 0
+        assert process.poll() == 0  # it ended by itself
 
     run(scene())
 

@@ -153,7 +153,7 @@ class RecorderLoop:
                         return self._record_halves(connection, outcomes, backoff, unsure=unsure)
                     outcomes = self._without_details(outcomes, error)
                     continue
-                if len(others := self._set_aside(connection, outcomes, error)) < len(outcomes):
+                if len(others := self._without_locked(connection, outcomes, error)) < len(outcomes):
                     outcomes = others
                     continue
                 unsure = True
@@ -192,7 +192,7 @@ class RecorderLoop:
             connection = self._record(connection, some, backoff, unsure=unsure)
         return connection
 
-    def _set_aside(
+    def _without_locked(
         self,
         connection: psycopg.Connection | None,
         outcomes: list[Outcome],

@@ -154,7 +154,7 @@ class Starter:
 
     def start_batch(self, connection: psycopg.Connection) -> bool:
         """Start one batch, taken from the lanes by their shares; return whether there was one."""
-        self._take_up_locked()
+        self._take_up_locked(connection)
         if not any(reader.buffer for reader in self._readers):
             return False
         self._pace.hold(self._service.stop)
@@ -227,32 +227,40 @@ class Starter:
             psycopg.Error: the error, if it has another reason than a locked run.
         """
         others = list(deliveries)
-        try:
-            if is_lock_timeout(error):
-                others = self._without_locked(connection, deliveries)
-        finally:
-            self._put_back(others)
+        if is_lock_timeout(error):
+            others = self._without_locked(connection, deliveries)
+        self._put_back(others)
         if len(others) == len(deliveries):
             raise error
 
     def _without_locked(
         self, connection: psycopg.Connection, deliveries: Sequence[Delivery]
     ) -> list[Delivery]:
-        """Set aside messages whose runs another session has locked, such as a person's; return the others."""
-        requests = [delivery.start_request for delivery in deliveries]
-        locked = find_locked(connection, [(request.run_id, request.scheduled_for) for request in requests])
-        if not locked:
-            return list(deliveries)
-        self._log.warning("starts_locked", count=len(locked), run_id=str(min(locked)))
-        self._locked += [d for d in deliveries if d.start_request.run_id in locked]
-        self._locked_until = time.monotonic() + _LOCKED_SECONDS
+        """Set aside messages whose runs another session has locked, such as a person's; return the others.
+
+        Raises:
+            psycopg.Error: it is not known which; all messages were put back.
+        """
+        try:
+            locked = _find_locked(connection, deliveries)
+        except psycopg.Error:
+            self._put_back(deliveries)
+            raise
+        if locked:
+            self._log.warning("starts_locked", count=len(locked), run_id=str(min(locked)))
+            self._locked += [d for d in deliveries if d.start_request.run_id in locked]
+            self._locked_until = time.monotonic() + _LOCKED_SECONDS
         return [d for d in deliveries if d.start_request.run_id not in locked]
 
-    def _take_up_locked(self) -> None:
-        """Buffer again, after a wait, the messages that were set aside: they are checked again."""
-        if self._locked and time.monotonic() >= self._locked_until:
-            locked, self._locked = self._locked, []
-            self._put_back(locked)
+    def _take_up_locked(self, connection: psycopg.Connection) -> None:
+        """Buffer messages again that were set aside, once their runs are not locked any more."""
+        now = time.monotonic()
+        if not self._locked or now < self._locked_until:
+            return
+        self._locked_until = now + _LOCKED_SECONDS
+        locked = _find_locked(connection, self._locked)
+        self._put_back([d for d in self._locked if d.start_request.run_id not in locked])
+        self._locked = [d for d in self._locked if d.start_request.run_id in locked]
 
     def _put_back(self, deliveries: Sequence[Delivery]) -> None:
         """Return messages to the front of their buffers: whether they were started is unknown."""
@@ -366,6 +374,11 @@ class _Started:
     refused: Sequence[StartRequest]
     earlier: Mapping[UUID, EarlierAttempts]
     lapsed: bool
+
+
+def _find_locked(connection: psycopg.Connection, deliveries: Sequence[Delivery]) -> set[UUID]:
+    requests = [delivery.start_request for delivery in deliveries]
+    return find_locked(connection, [(request.run_id, request.scheduled_for) for request in requests])
 
 
 def _take(reader: LaneReader, most: int) -> list[Delivery]:

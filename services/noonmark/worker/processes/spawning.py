@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.bounded_tail import Tail
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.processes import supervisor
+from noonmark.worker.processes.command_socket import CommandSocket
 
 _READ_BYTES: Final = 64 * 1024
 _LAST_READS: Final = 64
@@ -222,9 +222,8 @@ class ChildLauncher:
         """Set when children get no grace any more."""
 
         self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
+        self._commands: CommandSocket | None = None
         self._children: dict[int, Child] = {}
-        self._unsent: deque[_Command] = deque()
         self._ending: set[asyncio.Task[None]] = set()
         self._number = 0
 
@@ -266,39 +265,13 @@ class ChildLauncher:
         return child
 
     def send(self, request: Mapping[str, object], descriptors: Sequence[int] = ()) -> None:
-        """Send a command, at once or when the supervisor has read earlier ones; without one, send nothing.
+        """Send a command; without a supervisor no child runs, so there is nothing to send.
 
         Raises:
-            OSError: there are no descriptors left to keep the command.
+            OSError: there are no descriptors left to keep a command that cannot be sent yet.
         """
-        if self._socket is None:
-            return
-        if not self._unsent:
-            try:
-                socket.send_fds(self._socket, [orjson.dumps(request)], descriptors)
-            except BlockingIOError:
-                asyncio.get_running_loop().add_writer(self._socket.fileno(), self._send_unsent)
-            except OSError as error:
-                self._lost(str(error))
-                return
-            else:
-                return
-        self._unsent.append(_Command(request, descriptors))
-
-    def _send_unsent(self) -> None:
-        """Send what did not fit into the socket before, in order."""
-        if self._socket is None:
-            return
-        try:
-            while self._unsent:
-                self._unsent[0].send(self._socket)
-                self._unsent.popleft()
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._lost(str(error))
-            return
-        asyncio.get_running_loop().remove_writer(self._socket.fileno())
+        if self._commands is not None:
+            self._commands.send(request, descriptors)
 
     def kill_all(self) -> None:
         """Kill every child, and give no child a grace from now on."""
@@ -313,7 +286,7 @@ class ChildLauncher:
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start the supervisor process if there is none."""
-        if self._socket is not None:
+        if self._commands is not None:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -331,9 +304,7 @@ class ChildLauncher:
         except BaseException:
             ours.close()
             raise
-        # A supervisor that is stopped or starved must not stop the loop when the socket is full.
-        ours.setblocking(False)
-        self._socket = ours
+        self._commands = CommandSocket(ours, loop, self._lost)
         loop.add_reader(ours.fileno(), self._answered, ours)
 
     def _answered(self, ours: socket.socket) -> None:
@@ -361,18 +332,13 @@ class ChildLauncher:
 
         The loop does not wait for its end: other children, and calls to other systems, are served meanwhile.
         """
-        ours, self._socket = self._socket, None
+        commands, self._commands = self._commands, None
         process, self._process = self._process, None
-        if ours is None or process is None:
+        if commands is None or process is None:
             return
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(ours.fileno())
-        loop.remove_writer(ours.fileno())
-        ours.close()
-        while self._unsent:
-            self._unsent.popleft().close()
+        commands.close()
         children, self._children = self._children, {}
-        ending = loop.create_task(_await_end(process, children, why))
+        ending = asyncio.get_running_loop().create_task(_await_end(process, children, why))
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
 
@@ -388,28 +354,6 @@ async def _await_end(process: subprocess.Popen[bytes], children: Mapping[int, Ch
         child.end(Ending(None, f"was lost: {why}"))
     if children:
         _log.error("keeper_ended", children=len(children), why=why, exit_code=process.returncode)
-
-
-class _Command:
-    """A command that the supervisor's socket has no room for yet, with copies of its descriptors."""
-
-    def __init__(self, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
-        self._request = orjson.dumps(request)
-        self._descriptors: list[int] = []
-        try:
-            for descriptor in descriptors:
-                self._descriptors.append(os.dup(descriptor))
-        except OSError:
-            self.close()
-            raise
-
-    def send(self, to: socket.socket) -> None:
-        socket.send_fds(to, [self._request], self._descriptors)
-        self.close()
-
-    def close(self) -> None:
-        while self._descriptors:
-            os.close(self._descriptors.pop())
 
 
 async def run_to_completion(awaitable: Awaitable[T]) -> T:

@@ -18,7 +18,11 @@ class ApiSettings(BaseSettings):
         8080, ge=0, le=65535, description="Port of the API. 0: a free port, logged at startup."
     )
     api_connections: int = Field(
-        16, ge=2, le=500, description="Most Postgres connections of one API process."
+        16,
+        ge=2,
+        le=500,
+        description="Most Postgres connections of one API process. One credential uses at most three"
+        " quarters of them, and at most 30.",
     )
     api_rate_per_minute: int = Field(
         6000,

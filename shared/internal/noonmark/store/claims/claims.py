@@ -17,11 +17,13 @@ import psycopg
 from noonmark.core.faults import hit
 from noonmark.core.states import Lane, TimerKind
 from noonmark.store.claims.planned_runs import ClaimResult, Planning, TimerPlan, carry_out
+from noonmark.store.database.columns import span
 from noonmark.store.database.row_types import DueTimer, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.wait_queue import enqueue_gated
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import callbacks
+from noonmark.store.runs.locked_runs import find_locked
 from noonmark.store.schedules.time_facts import share_time_facts
 
 _ROWS_AT_ONCE: Final = 10_000
@@ -154,13 +156,19 @@ def _without_waiting(
 ) -> Sequence[tuple[Any, ...]]:
     """Let runs of paused jobs and of jobs with limits wait; return the others.
 
-    Rows contain run, instant, job and shard.
+    Rows contain run, instant, job and shard. A run that another session has locked, such as a person's, is
+    left for a later claim: it must not hold up the others.
     """
     if not rows:
         return rows
     found = connection.execute(
         statement("lock_paused_jobs"), {"ids": list({row[2] for row in rows})}
     ).fetchall()
+    # After the jobs: pauses lock in this order, too.
+    if locked := find_locked(connection, [(row[0], row[1]) for row in rows]):
+        held = span([(row[0], row[1]) for row in rows if row[0] in locked])
+        connection.execute(statement("postpone_run_timers"), held)
+        rows = [row for row in rows if row[0] not in locked]
     paused = {job_id for job_id, is_paused in found if is_paused}
     limited = {job_id for job_id, is_paused in found if not is_paused}
     deferred = [row for row in rows if row[2] in paused]
