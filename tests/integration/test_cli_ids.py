@@ -69,10 +69,10 @@ def test_logs_of_a_job_are_those_of_its_latest_run(database):
     assert "job 'nightly' has no run yet" in call("run", "logs", "nightly", code=1).stderr
     (older,) = add_runs(database, job)
     latest = uuid7()
+    columns = "queued_at, started_at, finished_at, job_id, job_version, fence, attempt, lane, state, origin"
     database.execute(
-        "insert into runs (id, scheduled_for, queued_at, job_id, job_version, fence, attempt, lane, state, origin,"
-        " namespace, pool, shard) select %s, %s, queued_at, job_id, job_version, fence, attempt, lane, state, origin,"
-        " namespace, pool, shard from runs where id = %s",
+        f"insert into runs (id, scheduled_for, namespace, pool, shard, {columns})"
+        f" select %s, %s, namespace, pool, shard, {columns} from runs where id = %s",
         [latest, NOW + timedelta(minutes=1), older],
     )
     called = call("run", "logs", "nightly")

@@ -215,3 +215,13 @@ def test_a_report_that_cannot_be_one_is_told_without_its_token(server, world):
     assert secret not in answer.text
     short = server.post(f"/v1/runs/{run.id}/complete", json={"token": "x", "outcome": "succeeded"})
     assert [error["pointer"] for error in short.json()["errors"]] == ["/token"]
+
+
+def test_a_change_that_fails_before_its_object_was_read_is_audited_in_its_namespace(api, world, database):
+    job = world.job(recurring=True, schedule={"cron": "* * * * *"})
+
+    api("POST", f"/v1/jobs/{job}/backfills", 422, json={"from": 7})
+    api("POST", f"/v1/jobs/{job}/backfills", 422, json={"from": "never", "dry_run": True})
+
+    ((state, _, where, _),) = audited(database, "backfill.create")
+    assert (state, where) == ("failed", "tests")

@@ -140,3 +140,12 @@ def test_a_kafka_that_does_not_answer_is_an_answer(
 
     assert first["code"] == "kafka_away"
     assert first["sentence"].startswith("its message is in Kafka, but its lane cannot be measured now: ")
+
+
+def test_a_one_time_job_that_has_had_its_run_has_the_state_that_listings_show(api: Any, scene: Scene) -> None:
+    job = scene.submit()
+    scene.start_and_end(job)
+
+    listed = api("GET", f"/v1/jobs/{job}", 200).json()
+
+    assert api("GET", f"/v1/jobs/{job}/why", 200).json()["state"] == listed["state"] == "completed"

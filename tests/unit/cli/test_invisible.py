@@ -6,7 +6,15 @@ import pytest
 
 from noonmark.cli.terminal.output import as_json_line, printable, show_json
 
-NAMES = ["pay\u202eroll", "pay\u200broll", "\ufeffpayroll", "\u2067payroll\u2069", "pay\U000e0041roll"]
+NAMES = [
+    "pay\u202eroll",
+    "pay\u200broll",
+    "\ufeffpayroll",
+    "\u2067payroll\u2069",
+    "pay\U000e0041roll",
+    "pay\u3164",
+    "pay\u2028roll",
+]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)

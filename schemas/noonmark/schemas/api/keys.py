@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.common import Answer
+from noonmark.schemas.problems.pydantic_errors import VISIBLE
 
 __all__ = ["Key", "KeyRequest", "NewKey", "RoleName"]
 
@@ -31,6 +32,7 @@ class KeyRequest(BaseModel):
     name: Annotated[
         str,
         StringConstraints(min_length=1, max_length=100),
+        VISIBLE,
         Field(description="Who or what uses the key, for people.", examples=["ci"]),
     ]
     grants: Grants = Field(default_factory=dict)

@@ -50,8 +50,8 @@ class Why(Answer):
     ]
 
 
-def why_document(facts: Facts, answers: list[Given]) -> Why:
-    """Build the response from the facts and the answers."""
+def why_document(facts: Facts, answers: list[Given], state: str) -> Why:
+    """Build the response from the facts, the answers, and the state as listings show it."""
     run, job = facts.run, facts.job
     about = run if run is not None else job
     assert about is not None
@@ -61,7 +61,7 @@ def why_document(facts: Facts, answers: list[Given]) -> Why:
         job_id=run.job_id if run is not None else about.id,
         job_name=job.name if job is not None else None,
         namespace=about.namespace,
-        state=about.state,
+        state=state,
         asked_at=facts.now,
         answers=[
             WhyAnswer(

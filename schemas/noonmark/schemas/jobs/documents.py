@@ -22,10 +22,12 @@ from noonmark.schemas.jobs.policies import (
     MisfireDocument,
     RetryDocument,
     Seconds,
+    VisibleLine,
 )
 from noonmark.schemas.jobs.retry_rules import retry_rules
 from noonmark.schemas.jobs.schedule_documents import CronText, ScheduleDocument, ScheduleList
 from noonmark.schemas.problems.pydantic_errors import (
+    VISIBLE,
     Document,
     Expected,
     PayloadDocument,
@@ -74,7 +76,7 @@ PRIORITY_SCHEMA: Final[JsonDict] = {
 }
 
 LabelKey = Annotated[str, Field(pattern=LABEL_KEY_PATTERN)]
-LabelValue = Annotated[str, Field(pattern=LABEL_VALUE_PATTERN)]
+LabelValue = Annotated[str, Field(pattern=LABEL_VALUE_PATTERN), VISIBLE]
 Namespace = Annotated[
     str,
     Field(pattern=NAMESPACE_PATTERN, description="Namespace of the job."),
@@ -139,7 +141,7 @@ class JobDocument(Document):
     elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(ScheduleDocument.model_fields, "schedule")
 
     name: Annotated[
-        Line | None,
+        VisibleLine | None,
         Field(
             description="Name of the job; recurring jobs need one that is unique in the namespace.",
             examples=["send-invoice"],
@@ -331,7 +333,7 @@ class JobDocument(Document):
         Expected("at most 2000 characters"),
     ] = None
     owner: Annotated[
-        Line | None,
+        VisibleLine | None,
         Field(description="Person or team responsible for the job."),
         Expected("1 to 200 characters on one line, without spaces at the ends"),
     ] = None

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from noonmark.schemas.jobs.http_payload import Status
-from noonmark.schemas.problems.pydantic_errors import Document, Expected, wrong
+from noonmark.schemas.problems.pydantic_errors import VISIBLE, Document, Expected, wrong
 
 NAMESPACE_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 # One line of text without control characters and without spaces at its ends. Written so that pydantic's,
@@ -19,6 +19,7 @@ DAY_SECONDS: Final = 86_400
 YEAR_SECONDS: Final = 366 * DAY_SECONDS
 
 Line = Annotated[str, Field(max_length=200, pattern=LINE_PATTERN)]
+VisibleLine = Annotated[str, Field(max_length=200, pattern=LINE_PATTERN), VISIBLE]
 Seconds = Annotated[float, Field(ge=0, le=YEAR_SECONDS)]
 LimitName = Annotated[
     str,

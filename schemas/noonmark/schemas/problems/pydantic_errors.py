@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from noonmark.core.kinds.secret_references import has_references
+from noonmark.core.visible_text import invisible_character
 from noonmark.schemas.problems.refusal import FieldError, kind_of, pointer, shown, suggestion
 
 MOST_LISTED: Final = 10
@@ -74,6 +75,16 @@ def wrong(message: str, expected: str = "") -> PydanticCustomError:
     """Create a validator's error with a final message; `expected` replaces the text of the field."""
     context: dict[str, Any] = {"expected_text": expected} if expected else {}
     return PydanticCustomError("not_right", message.replace("{", "(").replace("}", ")"), context)
+
+
+def _only_visible(text: str) -> str:
+    if problem := invisible_character(text):
+        raise wrong(problem, "characters that can be seen")
+    return text
+
+
+VISIBLE: Final = AfterValidator(_only_visible)
+"""Refuses a new name that looks like another because of characters that are not seen."""
 
 
 def without_secrets(expected: str) -> AfterValidator:

@@ -15,6 +15,7 @@ from noonmark.core.why.facts import Bounds, Facts
 from noonmark.core.why.jobs import explain, lane_in_question, without_errors
 from noonmark.schemas.api.why import Why, why_document
 from noonmark.schemas.problems.types import NOT_FOUND
+from noonmark.store.views import lookups
 from noonmark.store.views.why import Setup, facts_of_job, facts_of_run
 
 router = resource("why")
@@ -42,6 +43,7 @@ def _answer(caller: Caller, target: UUID, gather: Gather, missing: str) -> Why:
     # number; the runs that it names hold slots of the namespace's own limits.
     with caller.parts.database.reading(None) as session:
         facts = gather(session.raw, target, _setup(caller))
+        state = lookups.job_state(session.sql, target) if facts is not None and facts.run is None else None
     about = facts.run or facts.job if facts is not None else None
     if facts is None or about is None or caller.principal.role_in(about.namespace) is None:
         raise ProblemError(NOT_FOUND, missing)
@@ -51,7 +53,7 @@ def _answer(caller: Caller, target: UUID, gather: Gather, missing: str) -> Why:
         facts = replace(facts, backlog=caller.parts.backlogs.measure(*lane))
     if not caller.may(Permission.PAYLOADS_READ, about.namespace):
         facts = without_errors(facts)
-    return why_document(facts, explain(facts))
+    return why_document(facts, explain(facts), state or about.state)
 
 
 def _setup(caller: Caller) -> Setup:

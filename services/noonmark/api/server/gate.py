@@ -17,7 +17,11 @@ from typing import Any, Final, Protocol
 from anyio import to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+<<<<<<< HEAD
 from noonmark.api.backend.group_commit import MAX_WAITING
+=======
+from noonmark.api.backend.database import Session
+>>>>>>> daily
 from noonmark.api.http.problems import ProblemError, problem_response
 from noonmark.api.http.rate_limits import Rates
 from noonmark.api.requests.routing import Caller
@@ -38,6 +42,8 @@ from noonmark.schemas.problems.types import (
 from noonmark.service.database_errors import DbFault, classify
 from noonmark.settings import Settings
 from noonmark.store.access.audit import Outcome, write_entries
+from noonmark.store.views import lookups
+from noonmark.store.views.backfills import show_backfill
 from noonmark.telemetry.logs import get_logger
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/openapi.json", "/asyncapi.json"})
@@ -308,9 +314,9 @@ class _ResponseRecorder:
 def _write_failure(caller: Caller, scope: Scope, status: int) -> None:
     outcome = Outcome.DENIED if status == HTTPStatus.FORBIDDEN else Outcome.FAILED
     reason = str(scope.get("noonmark.problem", ""))[:1000]
-    namespace = scope.get("noonmark.namespace")
     try:
         with caller.parts.database.changing(None) as session:
+            namespace = scope.get("noonmark.namespace") or _namespace_of_path(session, scope)
             write_entries(session.raw, [caller.entry(namespace, outcome, reason=reason)])
     except Exception as error:  # noqa: BLE001 - the caller gets the response anyway
         # If the database is away, nothing was changed either; the log records who tried.
@@ -321,6 +327,19 @@ def _write_failure(caller: Caller, scope: Scope, status: int) -> None:
             reason=reason,
             error=str(error),
         )
+
+
+def _namespace_of_path(session: Session, scope: Scope) -> str | None:
+    """Return the namespace of the object that a path names, for requests that failed before it was read."""
+    ids: Mapping[str, Any] = scope.get("path_params", {})
+    if (job_id := ids.get("job_id")) is not None:
+        return lookups.namespace_of_job(session.sql, job_id)
+    if (run_id := ids.get("run_id")) is not None:
+        return lookups.namespace_of_run(session.sql, run_id)
+    if (backfill_id := ids.get("backfill_id")) is not None:
+        found = show_backfill(session.sql, backfill_id)
+        return found["namespace"] if found is not None else None
+    return None
 
 
 def _not_accepted(error: AuthenticationError) -> ProblemError:

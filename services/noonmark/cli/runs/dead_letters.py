@@ -65,7 +65,9 @@ _After = Annotated[
     str | None,
     typer.Option("--after", help="Continue at the `next` of the previous page, with the same filter."),
 ]
-_Max = Annotated[int | None, typer.Option("--max", min=1, help="Maximum number of runs.")]
+_Max = Annotated[
+    int | None, typer.Option("--max", min=1, help="Stop after this number of runs; the others stay dead.")
+]
 
 _REASONS: Final = (*DeadReason, AttemptOutcome.REJECTED, AttemptOutcome.LOST)
 _FINGERPRINT: Final = re.compile(r"[0-9a-f]{16}")

@@ -61,13 +61,13 @@ _ZONE = _rule("--zone", "IANA time zone; with -f, of documents that name none. (
 _NAME = _rule("--name", "Name of the job; H is derived from it.", "NAME")
 _START = _rule("--start", "No fires before this instant.", "INSTANT")
 _END = _rule("--end", "No fires after this instant.", "INSTANT")
-_MAX_RUNS = _rule("--max-runs", "Maximum number of fires.", "N")
+_MAX_RUNS = _rule("--max-runs", "Fires after which the schedule ends: max_runs of the job.", "N")
 _SIDES_ZONE = _rule("--zone", "IANA time zone of a side that names none. (default: UTC)", "ZONE")
 _LIMIT = _window("--limit", "Maximum rows for each side. (default: 20; 10000 with --json)", "N")
 _DIFF_AFTER = _window("--after", "Start of the comparison, of --days and max_runs. (default: now)", "INSTANT")
 _AFTER = _window("--after", "Only fires strictly after this instant. (default: now)", "INSTANT")
 _UNTIL = _window("--until", "Only fires up to this instant.", "INSTANT")
-_COUNT = _window("--count", "Maximum number of fires, up to 100000.", "N")
+_COUNT = _window("--count", "Number of fires to show, up to 100000.", "N")
 
 
 def _command(view: str, fires: int) -> Callable[..., None]:

@@ -19,7 +19,7 @@ ACCEPTED: Final = "accepted"
 REJECTED: Final = "rejected"
 PENDING: Final = "pending"
 
-_LOOK_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.2
 _CLOCK_DIFFERENCE: Final = timedelta(hours=1)
 _PAGE: Final = 200
 
@@ -91,7 +91,7 @@ def _await_commits(settings: Settings, places: set[str], timeout_seconds: float)
             }
             if passed == places or time.monotonic() >= deadline:
                 return passed
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
     finally:
         offsets.close()
 

@@ -8,19 +8,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
+
+from noonmark.core.visible_text import INVISIBLE
 
 Row = Mapping[str, Any]
 
 _ELASTIC_WIDTH = 16
 _GAP = 2
 """Spaces between two columns."""
-
-_INVISIBLE: Final = re.compile(
-    "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0001-\U000e007f]"
-)
-"""Characters that take no space, or change the direction of text: a name with them looks like another."""
 
 STATE_COLORS = {
     "succeeded": "green", "active": "green", "completed": "green", "alive": "green",
@@ -155,7 +152,7 @@ def as_json_line(value: object) -> str:
 
 def _json_text(value: object, indent: int | None) -> str:
     """Return JSON with invisible characters, which occur only inside strings, as escapes."""
-    return _INVISIBLE.sub(_escape, json.dumps(value, indent=indent, default=_encode, ensure_ascii=False))
+    return INVISIBLE.sub(_escape, json.dumps(value, indent=indent, default=_encode, ensure_ascii=False))
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -193,10 +190,8 @@ def printable(line: str) -> str:
 
     Invisible characters, and those that change the direction of text, are shown as escapes of JSON.
     """
-    if line.isprintable():
-        return line
-    shown = _INVISIBLE.sub(_escape, line)
-    return "".join(char if char.isprintable() else " " for char in shown)
+    shown = INVISIBLE.sub(_escape, line)
+    return shown if shown.isprintable() else "".join(char if char.isprintable() else " " for char in shown)
 
 
 def instant(at: datetime) -> str:

@@ -68,7 +68,8 @@ def create(
     """
     namespace = namespace_of_job(caller, job_id)
     if body.dry_run:
-        # Nothing is changed, so there is no audit entry.
+        # Nothing is changed, so there is no audit entry, not even of a plan that fails.
+        caller.request.scope["noonmark.audited"] = True
         with caller.reading() as session:
             return _reply(_planned(session.raw, job_id, body), None).response()
     key = IdempotencyKeyHash.make(

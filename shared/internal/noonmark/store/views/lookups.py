@@ -10,6 +10,7 @@ import psycopg
 from sqlalchemy import Connection, select
 
 from noonmark.store.tables import tables as t
+from noonmark.store.views.job_columns import shown_state
 from noonmark.store.views.paging import Row
 
 
@@ -26,6 +27,12 @@ def namespace_of_job(connection: Connection, job_id: UUID) -> str | None:
         select(t.jobs.c.namespace).where(t.jobs.c.id == job_id)
     ).scalar()
     return namespace
+
+
+def job_state(connection: Connection, job_id: UUID) -> str | None:
+    """Return the state of a job as listings show it; None if the connection sees no such job."""
+    state: str | None = connection.execute(select(shown_state()).where(t.jobs.c.id == job_id)).scalar()
+    return state
 
 
 def namespace_of_run(connection: Connection, run_id: UUID) -> str | None:
