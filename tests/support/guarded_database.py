@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import pytest
 from tests.support.authority import HOST, Authority, make_authority
 from tests.support.stack import NOT_DURABLE, Postgres
 
 from noonmark.devstack.postgres.accounts import hand_over, server_account
+from noonmark.devstack.postgres.installation import BIN_VARIABLE
 from noonmark.devstack.postgres.server import PostgresServer, start_postgres
 
 _ONLY_TLS = "hostssl all all 127.0.0.1/32 scram-sha-256\n"
@@ -61,8 +65,30 @@ def guarded_database(
     for file in (certificate, key, hba):
         hand_over(file, account)
     tls = {"ssl": "on", "ssl_cert_file": str(certificate), "ssl_key_file": str(key), "hba_file": str(hba)}
-    server = start_postgres(data, settings={**NOT_DURABLE, **tls, **(settings or {})})
+    with _binaries_with_tls():
+        server = start_postgres(data, settings={**NOT_DURABLE, **tls, **(settings or {})})
     try:
         yield GuardedDatabase(server, authority)
     finally:
         server.stop()
+
+
+@contextmanager
+def _binaries_with_tls() -> Iterator[None]:
+    """Have a Postgres started that was built with TLS, which that of the wheel is not."""
+    chosen = os.environ.get(BIN_VARIABLE)
+    candidates = [Path(chosen)] if chosen else sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = next((folder for folder in candidates if _has_tls(folder / "postgres")), None)
+    if found is None:
+        reason = f"no Postgres with TLS: install Debian's postgresql, or set {BIN_VARIABLE}"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(BIN_VARIABLE, str(found))
+        yield
+
+
+def _has_tls(program: Path) -> bool:
+    if not program.exists():
+        return False
+    linked = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+    return "libssl" in linked

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
@@ -67,7 +75,7 @@ def tried_on_groups(client: Client, groups: Iterable[str], topic: str) -> dict[s
     return {
         "describe": _allowed(admin.describe_consumer_groups(names, request_timeout=_SECONDS)),
         "delete": _allowed(admin.delete_consumer_groups(names, request_timeout=_SECONDS)),
-        "read": {name for name in names if _may_commit(client, name, topic)},
+        "read": {name for name in names if _may_commit(admin, name, topic)},
     }
 
 
@@ -159,13 +167,12 @@ def _writable(client: Client, topics: Sequence[str]) -> set[str]:
     return written
 
 
-def _may_commit(client: Client, group: str, topic: str) -> bool:
-    consumer = Consumer(client() | {"group.id": group, "enable.auto.commit": False})
+def _may_commit(admin: AdminClient, group: str, topic: str) -> bool:
+    """Whether an offset can be committed, as members and administrators do; the group is checked before the topic."""
+    wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 0)])
+    (future,) = admin.alter_consumer_group_offsets([wanted], request_timeout=_SECONDS).values()
     try:
-        consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+        errors = [place.error for place in future.result(_SECONDS).topic_partitions]
     except KafkaException as error:
-        # The topic is refused after the group.
-        return error.args[0].code() != KafkaError.GROUP_AUTHORIZATION_FAILED
-    finally:
-        consumer.close()
-    return True
+        errors = [error.args[0]]
+    return not any(error and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED for error in errors)

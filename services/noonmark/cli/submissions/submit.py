@@ -259,13 +259,8 @@ def send(
         # An unreachable broker is detected here, and not only after the message timeout.
         producer.list_topics(topic, timeout=_METADATA_SECONDS)
         for index, (key, value, headers) in enumerate(records):
-            producer.produce(
-                topic,
-                value,
-                key,
-                headers=list(headers),
-                on_delivery=partial(on_delivery, index),
-            )
+            noted = partial(on_delivery, index)
+            producer.produce(topic, value, key, headers=list(headers), on_delivery=noted)
             producer.poll(0)
         left = producer.flush(_SEND_SECONDS + 5)
     except KafkaException as error:
@@ -273,7 +268,6 @@ def send(
     if refused:
         raise right_missing(settings.kafka_bootstrap, refused.pop())
     if errors or left:
-        raise broker_away(
-            settings.kafka_bootstrap, errors[0] if errors else f"{left} records were not acknowledged"
-        )
+        reason = errors[0] if errors else f"{left} records were not acknowledged"
+        raise broker_away(settings.kafka_bootstrap, reason)
     return [positions[index] for index in range(len(records))]

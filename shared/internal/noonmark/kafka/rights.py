@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from noonmark.kafka.topics import Topics
 
 __all__ = ["Client", "Operation", "Resource", "Right", "kafka_rights"]
+
+
+_MEMBER: Final = "joins the group, commits offsets"
+_LEADERS: Final = "checks that partitions have leaders"
 
 
 class Client(StrEnum):
@@ -91,72 +96,30 @@ def kafka_rights(
     """
     further = topics.further_submissions(bound)
     submissions = (topics.submissions, topics.submissions_bulk, *further)
-    measured = _measuring(topics, submissions)
+    measuring = _measuring(topics, submissions)
     return {
         Client.INTAKE: [
             *(_topic(name, Operation.READ, why="reads submissions") for name in submissions),
-            _group(topics.group_intake, Operation.READ, why="joins the group, commits offsets"),
+            _group(topics.group_intake, Operation.READ, why=_MEMBER),
         ],
         Client.TRIGGER: [],
-        Client.DISPATCHER: [
-            _topic(topics.runs_prefix, Operation.WRITE, why="sends run messages", prefixed=True),
-            *(
-                _topic(name, Operation.WRITE, why="sends events")
-                for name in (topics.lifecycle, topics.rejections, topics.dead, topics.alerts)
-            ),
-            *(_emitted(pattern) for pattern in emitted),
-            *measured,
-        ],
-        Client.WORKER: [
-            right
-            for pool in pools
-            for right in (
-                _topic(
-                    f"{topics.runs_prefix}{pool}.", Operation.READ, why="reads run messages", prefixed=True
-                ),
-                _group(
-                    f"{topics.group_worker_prefix}{pool}.",
-                    Operation.READ,
-                    why="joins the groups, commits offsets",
-                    prefixed=True,
-                ),
-            )
-        ],
+        Client.DISPATCHER: [*_sending(topics, emitted), *measuring],
+        Client.WORKER: [right for pool in pools for right in _working(topics, pool)],
         Client.OBSERVER: [
             _topic(topics.lifecycle, Operation.READ, why="reads outcomes"),
-            _group(topics.group_observer, Operation.READ, why="joins the group, commits offsets"),
+            _group(topics.group_observer, Operation.READ, why=_MEMBER),
         ],
         Client.API: [
             _topic(topics.lifecycle, Operation.READ, why="follows outcomes for streams of events"),
-            *measured,
+            *measuring,
         ],
         Client.WATCHDOG: [
-            _topic(topics.lifecycle, Operation.DESCRIBE, why="checks that partitions have leaders"),
-            _topic(
-                topics.runs_prefix,
-                Operation.DESCRIBE,
-                why="checks that partitions have leaders",
-                prefixed=True,
-            ),
+            _topic(topics.lifecycle, Operation.DESCRIBE, why=_LEADERS),
+            _topic(topics.runs_prefix, Operation.DESCRIBE, why=_LEADERS, prefixed=True),
         ],
-        Client.MIGRATION: [
-            _topic(
-                f"{topics.prefix}.",
-                Operation.CREATE,
-                Operation.DESCRIBE,
-                why="`noonmark db migrate` and `noonmark pool create`: create topics that are missing",
-                prefixed=True,
-            ),
-            *(
-                _topic(
-                    name, Operation.CREATE, Operation.DESCRIBE, why="`noonmark db migrate`: creates the topic"
-                )
-                for name in further
-                if not name.startswith(f"{topics.prefix}.")
-            ),
-        ],
+        Client.MIGRATION: _creating(topics, further),
         Client.OPERATOR: [
-            *measured,
+            *measuring,
             *(
                 _topic(name, Operation.READ, why="`noonmark verify --events`")
                 for name in (topics.lifecycle, topics.dead)
@@ -164,6 +127,36 @@ def kafka_rights(
         ],
         Client.PUBLISHER: [_topic(name, Operation.WRITE, why="submits jobs") for name in submissions[:2]],
     }
+
+
+def _sending(topics: Topics, emitted: Iterable[str]) -> list[Right]:
+    return [
+        _topic(topics.runs_prefix, Operation.WRITE, why="sends run messages", prefixed=True),
+        *(
+            _topic(name, Operation.WRITE, why="sends events")
+            for name in (topics.lifecycle, topics.rejections, topics.dead, topics.alerts)
+        ),
+        *(_emitted(pattern) for pattern in emitted),
+    ]
+
+
+def _working(topics: Topics, pool: str) -> list[Right]:
+    runs, groups = f"{topics.runs_prefix}{pool}.", f"{topics.group_worker_prefix}{pool}."
+    return [
+        _topic(runs, Operation.READ, why="reads run messages", prefixed=True),
+        _group(groups, Operation.READ, why=_MEMBER, prefixed=True),
+    ]
+
+
+def _creating(topics: Topics, further: Iterable[str]) -> list[Right]:
+    both, why = (
+        (Operation.CREATE, Operation.DESCRIBE),
+        "`noonmark db migrate` and `pool create`: create topics",
+    )
+    return [
+        _topic(f"{topics.prefix}.", *both, why=why, prefixed=True),
+        *(_topic(name, *both, why=why) for name in further if not name.startswith(f"{topics.prefix}.")),
+    ]
 
 
 def _measuring(topics: Topics, submissions: Iterable[str]) -> list[Right]:

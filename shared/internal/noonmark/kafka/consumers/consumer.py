@@ -16,8 +16,6 @@ from noonmark.kafka.consumers.commits import Committer
 from noonmark.kafka.consumers.offsets import OffsetTracker
 from noonmark.kafka.consumers.properties import consumer_properties, hint
 from noonmark.kafka.consumers.records import ConsumerCounters, ConsumerFailed, Record, read_headers
-from noonmark.kafka.refusals import refusal
-from noonmark.kafka.rights import Operation
 
 _log = logging.getLogger(__name__)
 
@@ -119,7 +117,7 @@ class BatchConsumer:
             if self._fatal is not None:
                 raise ConsumerFailed(
                     f"the Kafka client of group {self.group} has a fatal error: {self._fatal.str()}"
-                    f" ({self._fatal.name()})" + self._remedy(self._fatal)
+                    f" ({self._fatal.name()})" + hint(self._fatal, self.topics, self.group)
                 )
             if records or time.monotonic() >= deadline:
                 self.counters.records += len(records)
@@ -375,10 +373,6 @@ class BatchConsumer:
         self._paused.discard((topic, partition))
         self._full.discard((topic, partition))
 
-    def _remedy(self, error: KafkaError, topic: str | None = None) -> str:
-        refused = refusal(error, Operation.READ, topic=topic or " or ".join(self.topics), group=self.group)
-        return f"; {refused}" if refused else hint(error)
-
     def _note_error(self, error: KafkaError, topic: str | None = None) -> None:
         if error.fatal():
             self._fatal = error
@@ -387,9 +381,8 @@ class BatchConsumer:
         now = time.monotonic()
         if now - self._logged_at.get(error.code(), -_LOG_EVERY_SECONDS) >= _LOG_EVERY_SECONDS:
             self._logged_at[error.code()] = now
-            _log.warning(
-                "group %s: %s (%s)%s", self.group, error.str(), error.name(), self._remedy(error, topic)
-            )
+            remedy = hint(error, (topic,) if topic else self.topics, self.group)
+            _log.warning("group %s: %s (%s)%s", self.group, error.str(), error.name(), remedy)
 
 
 def _drain_queue(box: deque[Sequence[Record]]) -> dict[int, list[int]]:

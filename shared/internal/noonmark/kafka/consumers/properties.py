@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError
 
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.refusals import refusal
+from noonmark.kafka.rights import Operation
 
 _CLASSIC: Final = {
     # Cooperative from the start: a running group cannot change from eager to cooperative.
@@ -36,8 +39,9 @@ def consumer_properties(config: KafkaConfig, group: str, max_poll_interval_secon
     return properties | (_CLASSIC if config.group_protocol == "classic" else {})
 
 
-def hint(error: KafkaError) -> str:
-    """Return what to do about a fatal error, if anything can be done."""
+def hint(error: KafkaError, topics: Sequence[str], group: str) -> str:
+    """Return what to do about an error of a member of `group`, if anything can be done."""
     if error.code() in (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE):  # noqa: SLF001
         return "; brokers before 4.0 need the group protocol classic"
-    return ""
+    missing = refusal(error, Operation.READ, topic=" or ".join(topics), group=group)
+    return f"; {missing}" if missing is not None else ""

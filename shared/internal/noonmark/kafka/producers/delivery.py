@@ -85,7 +85,8 @@ _PERMANENT: Final = {
 def classify(error: KafkaError, topic: str, client_error: KafkaError | None = None) -> DeliveryFailure:
     """Return what an error means for a message to this topic; `client_error` is the client's last error."""
     code = error.code()
-    if (missing := refusal(error, Operation.WRITE, topic=topic)) is not None:
+    missing = refusal(error, Operation.WRITE, topic=topic)
+    if missing is not None and code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         return DeliveryFailure(FailureKind.PERMANENT, error.name(), f"{topic}: {missing}")
     if code in _PERMANENT:
         return DeliveryFailure(

@@ -112,15 +112,18 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
             raise SchemaError(str(error)) from error
     _upgrade(dsn)
     with connect(dsn, application="migrate") as connection:
-        if (problem := read_revision(connection).problem) is not None:
-            raise SchemaError(problem)
+        revision = read_revision(connection)
+        if revision.problem is not None:
+            raise SchemaError(revision.problem)
         connection.execute("insert into install (shards) values (%s) on conflict do nothing", [shards])
         register_pool(connection, "default")
         ensure_active(connection, zone_data_version())
         today = _today(connection)
         for ahead in range(-1, days_ahead + 1):
             make_day(connection, today + timedelta(days=ahead))
-        grant_service_rights(connection)
+        if not revision.is_later:
+            # The services of a later release may need more than this one knows.
+            grant_service_rights(connection)
 
 
 def make_day(connection: psycopg.Connection, day: date) -> bool:

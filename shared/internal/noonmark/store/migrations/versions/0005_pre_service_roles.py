@@ -16,7 +16,7 @@ usable_from = "0001_pre_baseline"
 
 
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text())
+    op.get_bind().exec_driver_sql(Path(__file__).with_suffix(".sql").read_text().replace("%", "%%"))
 
 
 def downgrade() -> None:
