@@ -133,6 +133,8 @@ def running_engine() -> Iterator[Engine]:
 def stand_in_servers(engine: Engine, postgres: str, kafka: str) -> None:
     """Build Postgres and Kafka from what the embedded stack runs, under the names of their official images."""
     engine.docker("import", str(tool("base-image.tar")), BASE)
-    engine.build("postgres", postgres, {"pgsql": bundled_binaries().parent})
+    package = bundled_binaries().parents[1]
+    libraries = package.with_name(f"{package.name}.libs")
+    engine.build("postgres", postgres, {"package": package, "libraries": libraries})
     java = find_java(quiet)
     engine.build("kafka", kafka, {"java": java.home, "libs": kafka_jars(java, quiet)})
