@@ -80,11 +80,7 @@ def test_a_later_schema_that_only_adds_is_worked_with_and_left_alone(database_ur
     assert found.problems == []
     (note,) = found.notes
     assert note.startswith(
-<<<<<<< HEAD
         f"the schema is at {REVISION} of a later release; this release (0005_pre_service_roles)"
-=======
-        f"the schema is at {REVISION} of a later release; this release (0004_pre_service_roles)"
->>>>>>> rights
     )
     assert "nothing to migrate" in note
     assert found.days_ahead >= 1
@@ -156,13 +152,9 @@ def dump(dsn: str) -> list[tuple[object, ...]]:
 def test_an_earlier_schema_is_refused_with_what_to_do(database_url: str):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update alembic_version set version_num = '0001_pre_baseline'")
-<<<<<<< HEAD
     with pytest.raises(
         StartError, match=r"is at 0001_pre_baseline.*needs 0005_pre_service_roles.*db migrate"
     ):
-=======
-    with pytest.raises(StartError, match=r"is at 0001_pre_baseline.*needs 0004_pre_service_roles.*db migrate"):
->>>>>>> rights
         await_install(service(database_url))
 
 

@@ -17,11 +17,8 @@ from typing import Any, Final, Protocol
 from anyio import to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-<<<<<<< HEAD
-from noonmark.api.backend.group_commit import MAX_WAITING
-=======
 from noonmark.api.backend.database import Session
->>>>>>> daily
+from noonmark.api.backend.group_commit import MAX_WAITING
 from noonmark.api.http.problems import ProblemError, problem_response
 from noonmark.api.http.rate_limits import Rates
 from noonmark.api.requests.routing import Caller
