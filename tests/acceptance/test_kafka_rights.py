@@ -31,7 +31,7 @@ ABSENT = ["noonmark.runs.fresh.high", "noonmarked", "shop.fresh", "fresh"]
 GROUPS = [
     *(TOPICS.group_intake, TOPICS.group_observer),
     *(TOPICS.group_worker(pool, Lane.NORMAL) for pool in ("default", "default-2")),
-    *("noonmark.lag-probe", "noonmark.api-live", "elsewhere"),
+    *("noonmark.lag-probe", "noonmark.api-live", "noonmark.range-reader", "elsewhere"),
 ]
 INCLUDES_DESCRIBE = {Operation.READ, Operation.WRITE, Operation.DESCRIBE}
 

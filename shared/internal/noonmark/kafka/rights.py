@@ -17,6 +17,8 @@ __all__ = ["Client", "Operation", "Resource", "Right", "kafka_rights"]
 
 
 _MEMBER: Final = "joins the group, commits offsets"
+# librdkafka requires a group, and asks for its coordinator; a refusal would look like an outage.
+_NAMED: Final = "its client has this group, which it does not join"
 _LEADERS: Final = "checks that partitions have leaders"
 
 
@@ -111,6 +113,7 @@ def kafka_rights(
         ],
         Client.API: [
             _topic(topics.lifecycle, Operation.READ, why="follows outcomes for streams of events"),
+            _group(f"{topics.prefix}.api-live", Operation.DESCRIBE, why=_NAMED),
             *measuring,
         ],
         Client.WATCHDOG: [
@@ -124,6 +127,7 @@ def kafka_rights(
                 _topic(name, Operation.READ, why="`noonmark verify --events`")
                 for name in (topics.lifecycle, topics.dead)
             ),
+            _group(f"{topics.prefix}.range-reader", Operation.DESCRIBE, why=_NAMED),
         ],
         Client.PUBLISHER: [_topic(name, Operation.WRITE, why="submits jobs") for name in submissions[:2]],
     }
@@ -166,6 +170,7 @@ def _measuring(topics: Topics, submissions: Iterable[str]) -> list[Right]:
         _topic(topics.runs_prefix, Operation.READ, why="measures lag and age", prefixed=True),
         _group(topics.group_intake, Operation.DESCRIBE, why="measures lag"),
         _group(topics.group_worker_prefix, Operation.DESCRIBE, why="measures lag", prefixed=True),
+        _group(f"{topics.prefix}.lag-probe", Operation.DESCRIBE, why=_NAMED),
     ]
 
 
