@@ -29,9 +29,11 @@ def submit(line, monkeypatch, tmp_path):
 
 def test_it_waits_for_the_verdict_of_each_and_shows_the_problems_of_what_is_rejected(line, submit):
     with line.intake():
-        found = json.loads(submit(GOOD, options=("--wait", "--json")).stdout)
+        found = json.loads(submit(GOOD, options=("--wait", "--timeout", "900", "--json")).stdout)
         assert [one["result"] for one in found["items"]] == ["accepted"]
-        shown = submit(WRONG, {**GOOD, "name": "second"}, code=1, options=("--wait",)).stdout.splitlines()
+        shown = submit(
+            WRONG, {**GOOD, "name": "second"}, code=1, options=("--wait", "--timeout", "900")
+        ).stdout.splitlines()
     assert shown[0].split() == ["EVENT", "REQUEST", "JOB", "RESULT"]
     assert [line.split()[-1] for line in shown[1:3]] == ["rejected", "accepted"]
     assert shown[3] == "document 1 (wrong)"
