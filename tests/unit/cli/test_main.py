@@ -16,7 +16,7 @@ from noonmark.cli.main import app, main
 COMMANDS = [
     ["intake"], ["trigger"], ["dispatcher"], ["worker"], ["watchdog"], ["observer"], ["verify"], ["run", "list"], ["run", "show"], ["job", "list"],
     ["job", "show"], ["rejection", "list"], ["rejection", "show"], ["dead", "list"], ["dead", "groups"], ["dead", "show"],
-    ["dead", "redrive"], ["dead", "discard"], ["run", "cancel"], ["run", "logs"], ["run", "complete"], ["pool", "rotate-key"], ["pool", "retire-key"], ["pool", "keys"],
+    ["dead", "redrive"], ["dead", "discard"], ["rights", "kafka"], ["rights", "postgres"], ["run", "cancel"], ["run", "logs"], ["run", "complete"], ["pool", "rotate-key"], ["pool", "retire-key"], ["pool", "keys"],
     ["workers"], ["lag"], ["submit"], ["db", "migrate"],
     ["db", "check"], ["pool", "create"], ["pool", "list"], ["config", "check"], ["dev", "up"], ["dev", "down"],
     ["dev", "status"], ["demo"], ["job", "pause"], ["job", "resume"], ["job", "trigger"], ["job", "cancel"], ["schedule", "next"],

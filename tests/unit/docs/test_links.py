@@ -16,7 +16,9 @@ from noonmark.settings import PREFIX, Settings
 from noonmark.store.database.statements import names as statement_names
 from noonmark.telemetry.metrics import TABLE
 
-SQL_FUNCTIONS = {"noonmark_now", "noonmark_uuid7", "noonmark_make_day", "noonmark_facts_changed"}
+SQL_FUNCTIONS = {
+    *("noonmark_now", "noonmark_uuid7", "noonmark_make_day", "noonmark_facts_changed", "noonmark_drop_day"),
+}
 NO_SETTINGS = {
     "NOONMARK_TEST_DATABASE_URL",
     "NOONMARK_TEST_KAFKA_BOOTSTRAP",
@@ -34,8 +36,11 @@ MODULE_ROOTS = [
     for root in ("services", "shared/internal", "shared/sdk", "shared/tools", "schemas")
 ]
 
-OTHER_NAMES = {"noonmark_outbox", "noonmark_stack", "noonmark_handlers", "noonmark_api", "noonmark_roles"}
-"""A table in applications' databases, names of the pytest plugin, a role of Postgres, a claim: no metrics."""
+OTHER_NAMES = {
+    *("noonmark_outbox", "noonmark_stack", "noonmark_handlers", "noonmark_api", "noonmark_roles"),
+    *(f"noonmark_{name}_service" for name in ("intake", "trigger", "dispatcher", "worker", "observer")),
+}
+"""A table in applications' databases, names of the pytest plugin, roles of Postgres, a claim: no metrics."""
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=name)
 

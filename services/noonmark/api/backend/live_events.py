@@ -212,7 +212,7 @@ class LiveRuns:
         finally:
             reader.close()
 
-    def _told(self, error: KafkaException) -> str:
+    def _reported(self, error: KafkaException) -> str:
         reason = error.args[0]
         missing = refusal(reason, Operation.READ, topic=self._topic) if is_refusal(reason) else None
         return missing or str(error)
@@ -229,7 +229,7 @@ class LiveRuns:
             messages = reader.read()
         except KafkaException as error:
             reader.close()
-            _log.warning("live_reader_without_kafka", error=self._told(error))
+            _log.warning("live_reader_without_kafka", error=self._reported(error))
             for listener in listeners:
                 listener.deliver((), "", note="Kafka does not respond; the stream resumes when it does")
             self._wake.wait(_RETRY_SECONDS)

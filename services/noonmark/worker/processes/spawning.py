@@ -32,7 +32,7 @@ _MESSAGE_BYTES: Final = 64 * 1024
 _END_SECONDS: Final = 2.0
 """For a supervisor whose socket is closed: it kills what is left, which takes milliseconds."""
 
-_LOOK_SECONDS: Final = 0.01
+_CHECK_SECONDS: Final = 0.01
 
 _log = get_logger()
 T = TypeVar("T")
@@ -349,7 +349,7 @@ async def _await_end(process: subprocess.Popen[bytes], children: Mapping[int, Ch
     while process.poll() is None:
         if time.monotonic() >= until:
             process.kill()
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_CHECK_SECONDS)
     for child in children.values():
         child.end(Ending(None, f"was lost: {why}"))
     if children:

@@ -81,7 +81,7 @@ class GroupOffsets:
                     continue
                 for tp in answer:
                     if tp.error is not None:
-                        errors[group] = f"group {group}: {_told(tp.error, group)}"
+                        errors[group] = f"group {group}: {_reported(tp.error, group)}"
                     elif tp.offset >= 0:
                         offsets[group, tp.topic, tp.partition] = tp
         self._release([group for group, at in self._read_at.items() if at < started_at - _KEEP_SECONDS])
@@ -110,7 +110,7 @@ def _committed(
     try:
         return client.committed(list(partitions), timeout=timeout_seconds)
     except KafkaException as error:
-        return _told(error.args[0], group)
+        return _reported(error.args[0], group)
     finally:
         # Log lines and errors wait for a poll; without one an outage would fill memory with them.
         for _ in range(_EVENTS_AT_ONCE):
@@ -118,5 +118,5 @@ def _committed(
                 break
 
 
-def _told(error: KafkaError, group: str) -> str:
+def _reported(error: KafkaError, group: str) -> str:
     return refusal(error, Operation.DESCRIBE, group=group) or error.str()

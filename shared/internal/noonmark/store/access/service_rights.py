@@ -59,7 +59,7 @@ run_notes          -          -          -          siu        -          -     
 runs               siu        siu        siu        su         s          -          -
 signing_keys       -          -          -          si         -          -          -
 slots              sid        sid        sid        sd         -          -          -
-start_batches      sd         sud        sd         siud       s          -          -
+start_batches      sud        sud        sud        siud       s          -          -
 timers             siud       siud       siud       siud       s          s          -
 tombstones         siu        siud       siu        -          -          -          -
 topic_progress     -          s          siu        -          -          -          -
