@@ -39,8 +39,8 @@ BOUND = timedelta(seconds=30)
 FORMER = Worker(
     1, "default", 33, 2, MADE - timedelta(hours=2), MADE - timedelta(hours=1), MADE - timedelta(hours=1)
 )
-FIRST = Worker(2, "default", 11, 1, MADE, None, END)
-SECOND = Worker(3, "default", 22, 1, MADE, None, END)
+FIRST = Worker(2, "default", 11, 1, MADE, None, NOON)
+SECOND = Worker(3, "default", 22, 1, MADE, None, NOON)
 SHARDS = 4
 QUEUES = ("outbox", "start_batches", "slots", "limit_slots", "waits", "timers")
 """Tables that are empty when everything is at rest."""
