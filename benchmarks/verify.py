@@ -52,9 +52,11 @@ _FILL: Final = (
                                 'retry', json_build_object('max_retries', 3)),
               false, 'active', 1, at - interval '1 day', at - interval '1 day'
        from made""",
+    """insert into workers (pool, host, pid, lease_seconds, started_at, beat_at)
+       values ('default', 'bench', 1, 15, noonmark_now() - interval '40 days', noonmark_now())""",
     """insert into runs (id, scheduled_for, queued_at, started_at, finished_at, job_id, job_version, fence,
                          attempt, lane, shard, state, reason, origin, request_id, namespace, pool, result,
-                         error)
+                         error, owner, epoch)
        select run_id, at, at + interval '5 ms',
               at + case when course = 'plain' then interval '20 ms' else interval '3 s' end,
               at + interval '4 s', job_id, 1, case when course = 'plain' then 1 else 2 end,
@@ -62,10 +64,11 @@ _FILL: Final = (
               case when course = 'dead' then 'dead' else 'succeeded' end,
               case when course = 'dead' then 'retries_exhausted' end, 'schedule', '', 'bench', 'default',
               case when course <> 'dead' then '"done"'::json end,
-              case when course <> 'plain' then repeat('no luck ', 30) end
+              case when course <> 'plain' then repeat('no luck ', 30) end, (select max(id) from workers), 1
        from made order by run_id""",
-    """insert into attempts (run_id, scheduled_for, fence, attempt, outcome, error, started_at, finished_at)
-       select run_id, at, number, number, 'failed', repeat('no luck ', 30),
+    """insert into attempts (run_id, scheduled_for, fence, attempt, outcome, error, worker, started_at,
+                             finished_at)
+       select run_id, at, number, number, 'failed', repeat('no luck ', 30), (select max(id) from workers),
               at + number * interval '1.5 s', at + number * interval '1.5 s' + interval '1 s'
        from made, generate_series(1, 2) as number
        where course = 'dead' or (course = 'retried' and number = 1)""",

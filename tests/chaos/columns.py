@@ -32,8 +32,6 @@ Columns = Mapping[str, Planted | str]
 
 _PROSE: Final = "text for people; nothing acts on it"
 _WORK: Final = "decides what runs; the target's calls and results show it (T2, S17)"
-_ROUTE: Final = "decides which process acts; a wrong one shows as standstill (V2, V3)"
-_RULE: Final = "changes future instants only; the instants are checked (S13, V1)"
 _KEY: Final = "key of its table; a changed one is a row that is gone and one too many (S1, V1)"
 _DATE: Final = "a date for people and for pruning"
 
@@ -46,14 +44,14 @@ def _queue(table: str, columns: str) -> dict[str, Planted | str]:
 
 LEDGER: Final[dict[str, Columns]] = {
     "jobs": {
-        "id": _KEY,
+        "id": _at("jobs", "id", "delete_a_job"),
         "namespace": _at("jobs", "namespace", "move_a_job_to_another_tenant"),
         "name": _at("jobs", "name", "rename_a_job"),
         "kind": _WORK,
         "handler": _WORK,
         "lane": "copied to runs, where it is checked (S14, S18)",
         "pool": "copied to runs, where it is checked (S18, S19)",
-        "shard": _ROUTE,
+        "shard": _at("jobs", "shard", "move_a_job_to_a_shard_that_does_not_exist"),
         "schedule": _at("versions", "schedule", "silent"),
         "policy": _at("versions", "overlap", "forbid_overlap"),
         "work": _at("versions", "delivery max_attempts", "promise_one_attempt"),
@@ -64,14 +62,14 @@ LEDGER: Final[dict[str, Columns]] = {
         "unique_name": "unique index; a submission that is repeated must not add a job (S1, T1)",
         "state": _at("jobs", "state", "start_after_the_jobs_cancel"),
         "state_reason": _PROSE,
-        "paused_at": _at("pauses", "since until", "start_in_a_pause"),
+        "paused_at": _at("pauses", "since until", "start_in_a_pause pause_in_the_future"),
         "paused_by": "decides which resume ends a pause; a job that stays paused is a lasting cause (V2)",
         "resumed_at": _at("pauses", "since until", "start_in_a_pause"),
         "resume_choice": "what happens to deferred instants is a choice; each has a run or a reason (V1)",
-        "version": _at("runs", "version", "plan_with_a_version_that_does_not_exist"),
+        "version": _at("versions", "version", "raise_the_version_of_a_job"),
         "event_sequence": "guards the order of submissions at their arrival; tests/integration/intake",
-        "created_at": _RULE,
-        "updated_at": _at("jobs", "changed_at", "start_after_the_jobs_cancel"),
+        "created_at": _at("jobs", "created_at", "create_a_job_in_the_future"),
+        "updated_at": _at("jobs", "changed_at", "start_after_the_jobs_cancel change_a_job_in_the_future"),
         "traceparent": _PROSE,
     },
     "job_versions": {
@@ -88,30 +86,53 @@ LEDGER: Final[dict[str, Columns]] = {
         "labels": _PROSE,
         "description": _PROSE,
         "owner": _PROSE,
-        "replaced_at": _RULE,
+        "replaced_at": _at("versions", "until", "replace_a_version_in_the_future"),
     },
     "runs": {
         "id": _at("runs", "id", "double drop"),
         "scheduled_for": _at("runs", "scheduled_for", "shift"),
-        "queued_at": _at("runs", "queued_at", "start_before_queueing"),
-        "started_at": _at("runs", "started_at", "move_a_start start_early"),
-        "finished_at": _at("runs", "finished_at", "finish_before_start move_a_finish end_without_a_date"),
-        "start_by": _at("runs", "start_by", "start_after_the_deadline"),
-        "last_scheduled_for": _at("runs", "last_scheduled_for", "stand_for_a_range"),
+        "queued_at": _at(
+            "runs",
+            "queued_at",
+            "start_before_queueing queue_in_the_future queue_before_the_instant forget_a_queueing",
+        ),
+        "started_at": _at("runs", "started_at", "move_a_start start_early forget_a_start"),
+        "finished_at": _at(
+            "runs",
+            "finished_at",
+            "finish_before_start move_a_finish end_without_a_date finish_in_the_future",
+        ),
+        "start_by": _at("runs", "start_by", "start_after_the_deadline set_a_deadline_that_no_job_can_have"),
+        "last_scheduled_for": _at(
+            "runs",
+            "last_scheduled_for",
+            "stand_for_a_range turn_a_range_around stretch_a_range_into_the_future",
+        ),
         "job_id": _at("runs", "job", "swap_jobs"),
-        "owner": _at("runs", "owner", "give_a_run_to_another_worker give_a_run_to_a_former_worker"),
+        "owner": _at(
+            "runs",
+            "owner",
+            "give_a_run_to_another_worker give_a_run_to_a_former_worker give_a_run_to_a_worker_that_never_was"
+            " leave_a_run_to_its_target take_a_run_from_its_worker",
+        ),
         "job_version": _at("runs", "version", "plan_with_a_version_that_does_not_exist"),
-        "epoch": _at("runs", "epoch", "raise_the_epoch_of_a_run"),
+        "epoch": _at(
+            "runs",
+            "epoch",
+            "raise_the_epoch_of_a_run forget_the_epoch_of_a_run leave_a_run_to_its_target_under_its_epoch",
+        ),
         "fence": _at("runs", "fence", "raise_a_fence lower_a_fence"),
         "attempt": _at("runs", "attempt", "lower_the_count raise_the_count"),
-        "instants": _at("runs", "instants", "stand_for_more_instants"),
+        "instants": _at("runs", "instants", "stand_for_more_instants count_more_instants_in_a_range"),
         "lane": _at("runs", "lane", "change_the_lane_of_a_run"),
-        "shard": _ROUTE,
+        "shard": _at("runs", "shard", "move_a_run_to_another_shard"),
         "losses": _at("runs", "losses", "lower_the_losses"),
-        "zone_data": "names the zone data of the plan; the instants themselves are checked (S13)",
-        "holds_slot": "slots are checked by their rows (V3) and by the times of attempts (S8)",
+        "zone_data": _at("runs", "zone_data", "plan_with_zone_data_that_does_not_exist"),
+        "holds_slot": _at(
+            "runs", "holds_slot", "hold_a_slot_that_is_not_taken take_a_slot_for_a_run_that_holds_none"
+        ),
         "state": _at("runs", "state", "end_wrongly stuck bury_a_redriven_success"),
-        "reason": _at("runs", "reason", "rewrite_a_reason skip_for_no_reason"),
+        "reason": _at("runs", "reason", "rewrite_a_reason skip_for_no_reason give_a_success_a_reason"),
         "origin": _at("runs", "origin", "change_the_origin_of_a_run"),
         "request_id": _at("runs", "request", "change_the_request_of_a_run"),
         "namespace": _at("runs", "namespace", "cross_namespace_run"),
@@ -129,7 +150,10 @@ LEDGER: Final[dict[str, Columns]] = {
         "fence": _at("attempts", "fence", "delete_the_first_attempt delete_the_last_attempt"),
         "attempt": _at("attempts", "attempt", "renumber_without_a_redrive"),
         "worker": _at(
-            "attempts", "worker", "give_an_attempt_to_another_worker give_an_attempt_to_an_unknown_worker"
+            "attempts",
+            "worker",
+            "give_an_attempt_to_another_worker give_an_attempt_to_an_unknown_worker"
+            " leave_an_attempt_to_its_target",
         ),
         "outcome": _at(
             "attempts", "outcome", "hand_back_the_attempt_of_the_dead rewrite_an_outcome_of_the_dead"
@@ -142,7 +166,10 @@ LEDGER: Final[dict[str, Columns]] = {
         ),
         "started_at": _at("attempts", "started_at", "move_the_start_of_an_attempt"),
         "finished_at": _at(
-            "attempts", "finished_at", "finish_an_attempt_before_its_start move_the_end_of_an_attempt"
+            "attempts",
+            "finished_at",
+            "finish_an_attempt_before_its_start move_the_end_of_an_attempt finish_an_attempt_in_the_future"
+            " finish_an_attempt_long_after_its_run",
         ),
     },
     "dead_letters": {
@@ -156,7 +183,9 @@ LEDGER: Final[dict[str, Columns]] = {
         "kind": _at("dead_letters", "kind", "change_the_kind_of_a_letter"),
         "name": _at("dead_letters", "name", "change_the_name_of_a_letter"),
         "fingerprint": _at("dead_letters", "fingerprint", "change_the_cause_of_a_letter"),
-        "died_at": _at("dead_letters", "died_at", "date_a_letter_before_its_death"),
+        "died_at": _at(
+            "dead_letters", "died_at", "date_a_letter_before_its_death date_a_letter_long_after_its_death"
+        ),
     },
     "rejections": {
         "id": _KEY,
@@ -194,9 +223,9 @@ LEDGER: Final[dict[str, Columns]] = {
         "epoch": _at("workers", "epoch", "lower_the_epoch_of_a_worker"),
         "lease_seconds": "how soon a loss is noticed; a late one shows as standstill (V2)",
         "started_at": _at("workers", "since", "register_a_worker_late"),
-        "beat_at": "how soon a loss is noticed; a late one shows as standstill (V2)",
-        "lapsed_at": _at("workers", "until", "end_a_lease_early"),
-        "left_at": _at("workers", "until", "end_a_lease_early"),
+        "beat_at": _at("workers", "beat", "beat_in_the_future"),
+        "lapsed_at": _at("workers", "until", "end_a_lease_early end_a_lease_in_the_future"),
+        "left_at": _at("workers", "until", "end_a_lease_early end_a_lease_in_the_future"),
         "catalogue": "what a worker can run; a run on a wrong one fails and is recorded so",
         "slots": "for the display of load; the number of calls at once is the worker's own",
         "draining_at": "for the display of a drain",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from tests.chaos.edits import edit, edit_attempt, edit_call, forget
-from tests.chaos.good_history import FIRST, FORMER, NOON, QUEUES, SECOND, STEP, after
+from tests.chaos.good_history import END, FIRST, FORMER, NOON, NS, QUEUES, SECOND, SHARDS, STEP, after, run
 
 from noonmark.verify import History
+from noonmark.verify.history import Message, Pause
 
 Plant = Callable[[History], None]
 
@@ -156,6 +158,59 @@ def raise_the_fence_of_a_message(h: History) -> None:
     edit(h, "messages", "once", fence=2)
 
 
+def hold_a_slot_that_is_not_taken(h: History) -> None:
+    _queue_a_run(h, holds_slot=True)
+
+
+def take_a_slot_for_a_run_that_holds_none(h: History) -> None:
+    h.slot_holders = {_queue_a_run(h, holds_slot=False)}
+
+
+def _queue_a_run(h: History, **columns: Any) -> str:
+    made = run("fresh", "alone", END, queued_at=END, state="queued", origin="manual", attempt=0, result=None)
+    unstarted = {"started_at": None, "finished_at": None, "owner": None, "epoch": None}
+    h.runs.append(made._replace(**unstarted, **columns))
+    h.messages.append(Message("runs.low", 902, made.id, made.fence, NS))
+    return made.id
+
+
+def begin_after_the_lease_was_lost(h: History) -> None:
+    """The worker ignores that its lease has lapsed: it begins what it had taken, before another does."""
+    edit_call(h, "tock2", 1, at=after(8.5))
+
+
+def record_after_the_lease_was_lost(h: History) -> None:
+    """The worker ignores that its lease has lapsed, and nothing refuses its outcome."""
+    edit(
+        h,
+        "runs",
+        "maybe",
+        state="succeeded",
+        reason=None,
+        error=None,
+        result='"done"',
+        fence=1,
+        owner=FIRST.id,
+        epoch=1,
+    )
+    edit(h, "runs", "maybe", started_at=NOON + STEP, finished_at=after(6))
+
+
+def delete_a_job(h: History) -> None:
+    h.jobs = [job for job in h.jobs if job.id != "j-now"]
+
+
+def raise_the_version_of_a_job(h: History) -> None:
+    edit(h, "jobs", "j-now", version=9)
+    edit(h, "versions", "j-now", version=9)
+
+
+def pause_in_the_future(h: History) -> None:
+    h.pauses = [Pause("j-tick", LATER, None)]
+
+
+LATER = END + timedelta(hours=1)
+
 CHANGES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     # fault: rows, whose, what is changed in this place alone, who must find it
     "move_an_instant_of_an_attempt": ("attempts", "flaky", {"scheduled_for": after(1)}, "S18"),
@@ -181,6 +236,43 @@ CHANGES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "lower_the_epoch_of_a_worker": ("workers", "2", {"epoch": 0}, "S19"),
     "register_a_worker_late": ("workers", "2", {"since": after(30)}, "S19"),
     "end_a_lease_early": ("workers", "2", {"until": NOON - 20_000 * STEP}, "S19"),
+    "end_a_lease_in_the_future": ("workers", "2", {"until": LATER}, "S16"),
+    "beat_in_the_future": ("workers", "2", {"beat": LATER}, "S16"),
+    "finish_in_the_future": ("runs", "once", {"finished_at": LATER}, "S16 S17"),
+    "queue_in_the_future": ("runs", "alone1", {"queued_at": LATER}, "S16"),
+    "queue_before_the_instant": ("runs", "once", {"queued_at": after(-60)}, "S16"),
+    "forget_a_queueing": ("runs", "once", {"queued_at": None}, "S16"),
+    "forget_a_start": ("runs", "ledgered", {"started_at": None}, "S16 S17 S19"),
+    "finish_an_attempt_in_the_future": ("attempts", "flaky", {"finished_at": LATER}, "S3 S16"),
+    "finish_an_attempt_long_after_its_run": ("attempts", "doomed", {"finished_at": LATER}, "S3 S16 S17"),
+    "change_a_job_in_the_future": ("jobs", "j-now", {"changed_at": LATER}, "S16"),
+    "create_a_job_in_the_future": ("jobs", "j-now", {"created_at": LATER}, "S16"),
+    "replace_a_version_in_the_future": ("versions", "j-now", {"until": LATER}, "S16"),
+    "stretch_a_range_into_the_future": (
+        "runs",
+        "alone1",
+        {"last_scheduled_for": LATER, "instants": 3},
+        "S13 S16",
+    ),
+    "turn_a_range_around": ("runs", "alone1", {"last_scheduled_for": after(5), "instants": 2}, "S13 S18 V1"),
+    "count_more_instants_in_a_range": (
+        "runs",
+        "alone1",
+        {"last_scheduled_for": after(20), "instants": 7},
+        "S13",
+    ),
+    "set_a_deadline_that_no_job_can_have": ("runs", "once", {"start_by": NOON + timedelta(days=9999)}, "S7"),
+    "give_a_success_a_reason": ("runs", "once", {"reason": "lost"}, "S17"),
+    "date_a_letter_long_after_its_death": ("dead_letters", "doomed", {"died_at": LATER}, "S18"),
+    "move_a_run_to_another_shard": ("runs", "once", {"shard": 3}, "S18"),
+    "move_a_job_to_a_shard_that_does_not_exist": ("jobs", "j-alone", {"shard": SHARDS}, "S18"),
+    "plan_with_zone_data_that_does_not_exist": ("runs", "once", {"zone_data": 7}, "S18"),
+    "leave_a_run_to_its_target": ("runs", "once", {"owner": 0}, "S19"),
+    "leave_a_run_to_its_target_under_its_epoch": ("runs", "once", {"owner": 0, "epoch": 0}, "S19"),
+    "leave_an_attempt_to_its_target": ("attempts", "flaky", {"worker": 0}, "S19"),
+    "take_a_run_from_its_worker": ("runs", "once", {"owner": None, "epoch": None}, "S19"),
+    "give_a_run_to_a_worker_that_never_was": ("runs", "once", {"owner": -5}, "S19"),
+    "forget_the_epoch_of_a_run": ("runs", "once", {"epoch": None}, "S19"),
 }
 
 FOUND_BY = {
@@ -199,8 +291,8 @@ FOUND_BY = {
     "move_the_end_of_an_attempt": "S17",
     "hide_a_death": "S6",
     "start_after_the_deadline": "S7",
-    "stand_for_more_instants": "S13",
-    "stand_for_a_range": "S13",
+    "stand_for_more_instants": "S18",
+    "stand_for_a_range": "S13 S18",
     "refuse_without_a_reason": "S2",
     "forget_who_was_refused": "S2",
     "refuse_in_another_topic": "S5",
@@ -217,6 +309,13 @@ FOUND_BY = {
     "plan_with_a_version_that_does_not_exist": "S18",
     "put_a_message_under_another_run": "S6",
     "raise_the_fence_of_a_message": "S6",
+    "hold_a_slot_that_is_not_taken": "S18",
+    "take_a_slot_for_a_run_that_holds_none": "S18",
+    "begin_after_the_lease_was_lost": "S16",
+    "record_after_the_lease_was_lost": "S4 S6 S15 T1",
+    "delete_a_job": "S2 S18",
+    "raise_the_version_of_a_job": "S18",
+    "pause_in_the_future": "S16",
     **{name: by for name, (_, _, _, by) in CHANGES.items()},
     **{f"leave_a_row_in_{table}": "V3" for table in QUEUES},
 }

@@ -36,9 +36,12 @@ MADE = NOON - timedelta(minutes=1)
 END = NOON + timedelta(minutes=2)
 STEP = timedelta(milliseconds=5)
 BOUND = timedelta(seconds=30)
-FORMER = Worker(1, "default", 33, 2, MADE - timedelta(hours=2), MADE - timedelta(hours=1))
-FIRST = Worker(2, "default", 11, 1, MADE, None)
-SECOND = Worker(3, "default", 22, 1, MADE, None)
+FORMER = Worker(
+    1, "default", 33, 2, MADE - timedelta(hours=2), MADE - timedelta(hours=1), MADE - timedelta(hours=1)
+)
+FIRST = Worker(2, "default", 11, 1, MADE, None, NOON)
+SECOND = Worker(3, "default", 22, 1, MADE, None, NOON)
+SHARDS = 4
 QUEUES = ("outbox", "start_batches", "slots", "limit_slots", "waits", "timers")
 """Tables that are empty when everything is at rest."""
 
@@ -100,6 +103,9 @@ def run(name: str, job: str, at: datetime, **other: Any) -> Run:
         pool="default",
         owner=FIRST.id,
         epoch=1,
+        shard=_shard(job),
+        zone_data=1,
+        holds_slot=job == "alone",
     )
     return made._replace(**other)
 
@@ -165,6 +171,7 @@ def _runs() -> list[Run]:
     ended = {"result": None}
     lost = ended | {"losses": 1, "error": "the worker was lost", "owner": None, "epoch": None}
     never = ended | {"attempt": 0, "started_at": None, "owner": None, "epoch": None}
+    never["holds_slot"] = False
     return [
         run("now", "now", NOON),
         run("once", "once", NOON),
@@ -235,7 +242,7 @@ def good() -> History:
     retried = {("flaky", 1), ("doomed", 1), ("risen", 1), ("handed", 2)}
     return History(
         judged_at=END,
-        jobs=[Job(f"j-{name}", NS, name, _state(name), 1, MADE, MADE) for name in JOBS],
+        jobs=[Job(f"j-{name}", NS, name, _state(name), 1, MADE, MADE, _shard(name)) for name in JOBS],
         versions=[Version(f"j-{name}", 1, schedule, MADE, None, *_rest(rest)) for name, (schedule, rest) in JOBS.items()],
         runs=runs,
         attempts=attempts,
@@ -258,6 +265,9 @@ def good() -> History:
         ],
         deaths=[die(letter(name), 2, attempts) for name in ("doomed", "risen")],
         workers=[FORMER, FIRST, SECOND],
+        shards=SHARDS,
+        zone_releases={1},
+        slot_holders=set(),
         sightings=[Sighting("once", "queued", 1), Sighting("once", "succeeded", 1)],
         children=[],
         faults=[],
@@ -278,12 +288,17 @@ def _died(of: Run) -> Run:
     return of._replace(**dead, result=None, started_at=after(3), finished_at=after(3.1))
 
 
+def _shard(job: str) -> int:
+    return list(JOBS).index(job) % SHARDS
+
+
 def _state(name: str) -> str:
     return "cancelled" if name == "stopped" else "completed"
 
 
 def _rest(given: dict[str, Any]) -> tuple[Any, ...]:
     known = {"max_attempts": 4, "delivery": "at_least_once", "overlap": "allow", "limits": ()} | given
+    known["reports_later"] = False
     return tuple(known.values())
 
 

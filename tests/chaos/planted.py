@@ -90,6 +90,8 @@ def commit_past_a_hole(h: History) -> None:
             finished_at=None,
             origin="manual",
             queued_at=END,
+            owner=None,
+            epoch=None,
         )
     )
     h.messages.append(Message("runs.low", 901, "hole", 1, NS))

@@ -97,6 +97,7 @@ def test_instants_covered_by_a_summary_row_are_not_silent() -> None:
     history = good()
     drop(history, "tick0", "tick1", "tick2")
     skipped = {"state": "skipped", "reason": "misfired", "started_at": None, "attempt": 0, "result": None}
+    skipped |= {"instants": 3, "owner": None, "epoch": None}
     history.runs.append(run("range", "tick", NOON, last_scheduled_for=after(2), **skipped))
     history.lifecycle.append(LifecycleRecord("t-range", "range", "skipped", 1, NS))
     plan = expected()

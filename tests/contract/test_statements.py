@@ -14,7 +14,7 @@ from noonmark.store.database import row_types, statements
 from noonmark.store.database.statements import statement
 from noonmark.store.outbox.relay import Pressure
 from noonmark.store.schedules.zone_data import Release
-from noonmark.store.verify.reader import Queues
+from noonmark.store.verify.reader import Queues, Strays
 from noonmark.verify import history
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,9 @@ ROW_CLASSES = {
     "list_zone_data": Release,
     "measure_relay_lag": Pressure,
     "measure_queues": Queues,
+    "count_strays": Strays,
+    "read_future_workers": history.Worker,
+    "read_workers_of_runs": history.Worker,
     "read_settled_runs": history.Run,
     "read_attempts_of_runs": history.Attempt,
     "read_dead_letters_of_runs": history.DeadLetter,

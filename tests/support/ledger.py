@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 
+from noonmark.store.database.instants import read_any_instant
 from noonmark.verify import History
 from noonmark.verify.history import Attempt, DeadLetter, Job, Message, Rejection, Run, Version, Worker
 
@@ -23,7 +24,13 @@ LEFT_OVER = (
     ("slots", "run_id in (select id from runs where namespace = any (%(ns)s))"),
     ("limit_slots", "run_id in (select id from runs where namespace = any (%(ns)s))"),
     ("waits", "run_id in (select id from runs where namespace = any (%(ns)s))"),
-    ("timers", "namespace = any (%(ns)s) and fire_at < noonmark_now() + interval '1 year'"),
+    (
+        "timers",
+        (
+            "namespace = any (%(ns)s) and (run_id is not null or fire_at > '9999-12-31'"
+            " or fire_at < noonmark_now() + interval '1 year')"
+        ),
+    ),
 )
 
 
@@ -36,6 +43,7 @@ def read_ledger(
     def rows(query: str) -> Iterator[tuple[Any, ...]]:
         return iter(connection.execute(query, names).fetchall())
 
+    read_any_instant(connection)
     found.judged_at = next(rows("select noonmark_now()"))[0]
     # Tests replace `noonmark_now`; the targets and the registration of workers use the machine's clock.
     found.clocks_agree = next(
@@ -44,8 +52,8 @@ def read_ledger(
     found.jobs = [
         Job(*row)
         for row in rows(
-            "select id::text, namespace, coalesce(name, ''), state, version, created_at, updated_at from jobs"
-            " where namespace = any (%(ns)s)"
+            "select id::text, namespace, coalesce(name, ''), state, version, created_at, updated_at, shard"
+            " from jobs where namespace = any (%(ns)s)"
         )
     ]
     found.versions = list(_versions(rows))
@@ -54,7 +62,7 @@ def read_ledger(
         for row in rows(
             "select id::text, job_id::text, job_version, namespace, scheduled_for, last_scheduled_for, origin,"
             " request_id, state, reason, attempt, fence, lane, queued_at, started_at, finished_at, losses, result::text, error,"
-            " pool, owner, epoch, start_by, instants"
+            " pool, owner, epoch, start_by, instants, shard, zone_data, holds_slot"
             " from runs"
             " where namespace = any (%(ns)s)"
         )
@@ -84,9 +92,13 @@ def read_ledger(
     found.workers = [
         Worker(*row)
         for row in rows(
-            "select id, pool, pid, epoch, started_at, coalesce(lapsed_at, left_at) from workers order by id"
+            "select id, pool, pid, epoch, started_at, coalesce(lapsed_at, left_at), beat_at from workers"
+            " order by id"
         )
     ]
+    found.shards = next(rows("select shards from install"))[0]
+    found.zone_releases = {row[0] for row in rows("select id from zone_data")}
+    found.slot_holders = {row[0] for row in rows(f"select run_id::text from slots where {mine}")}
     found.timers = {row[0]: row[1] for row in rows(f"select run_id::text, fire_at from timers where {mine}")}
     found.limits = {
         (row[0], row[1]): row[2]
@@ -130,6 +142,7 @@ def _versions(rows: Any) -> Iterator[Version]:
             work.get("delivery", "at_least_once"),
             policy.get("overlap", "allow"),
             tuple((name, key) for name, key in policy.get("limits", ())),
+            isinstance(work.get("payload"), dict) and "callback" in work["payload"],
         )
         if until is not None:
             since[job] = until

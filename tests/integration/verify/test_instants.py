@@ -112,4 +112,4 @@ def test_other_zone_data_than_the_installations_are_refused(command_line, world,
     world.db.execute("update zone_data set version = '1999a'")
 
     assert "the installation plans with 1999a" in call("verify", "--instants", code=2).stderr
-    assert call("verify", code=0).stdout.endswith("all promises kept\n")
+    assert "all promises kept\n" in call("verify", code=0).stdout

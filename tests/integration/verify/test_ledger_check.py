@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -16,7 +17,6 @@ from noonmark.core.states import Lane, RunState, TimerKind
 from noonmark.kafka.topics import Topics
 from noonmark.store.database.connect import connect
 from noonmark.store.runs import worker_lease
-from noonmark.store.runs.worker_lease import Identity
 from noonmark.store.verify.reader import LedgerReader
 from noonmark.verify.invariants import INVARIANTS
 from noonmark.verify.ledger import CHECKED, EVENT_RULES, INSTANT_RULES, UNJUDGED
@@ -24,7 +24,7 @@ from noonmark.verify.ledger import CHECKED, EVENT_RULES, INSTANT_RULES, UNJUDGED
 
 def overlapping_attempts(ledger: Ledger) -> None:
     ledger.world.db.execute(
-        "update attempts set finished_at = finished_at + interval '1 hour' where run_id = %s",
+        "update attempts set finished_at = finished_at + interval '5 minutes' where run_id = %s",
         [ledger.retried],
     )
 
@@ -36,6 +36,13 @@ def a_start_before_its_instant(ledger: Ledger) -> None:
         [ledger.plain],
     )
     ledger.world.db.execute("update workers set started_at = started_at - interval '1 hour'")
+
+
+def a_start_before_all_time(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "update runs set started_at = '-infinity', queued_at = '-infinity' where id = %s", [ledger.plain]
+    )
+    ledger.world.db.execute("update workers set started_at = '-infinity'")
 
 
 def more_attempts_than_allowed(ledger: Ledger) -> None:
@@ -101,17 +108,99 @@ def a_worker_that_never_existed(ledger: Ledger) -> None:
 
 
 def a_worker_without_a_lease(ledger: Ledger) -> None:
-    """It was registered an hour after it is said to have started the run."""
+    """It was registered minutes after it is said to have started the run."""
     late = ledger.world.worker().worker
     ledger.world.db.execute(
-        "update workers set started_at = started_at + interval '1 hour' where id = %s", [late]
+        "update workers set started_at = started_at + interval '5 minutes' where id = %s", [late]
     )
     ledger.world.db.execute("update runs set owner = %s where id = %s", [late, ledger.plain])
 
 
+def _rewritten(table: str, run: str, changes: str) -> Callable[[Ledger], None]:
+    """Change the rows about a run of the good ledger in one table."""
+    key = "id" if table == "runs" else "run_id"
+
+    def plant(ledger: Ledger) -> None:
+        changed = ledger.world.db.execute(
+            f"update {table} set {changes} where {key} = %s", [getattr(ledger, run)]
+        )
+        assert changed.rowcount == 1
+
+    return plant
+
+
+def _of_its_job(changes: str) -> Callable[[Ledger], None]:
+    def plant(ledger: Ledger) -> None:
+        of_job = "where id = (select job_id from runs where id = %s)"
+        assert ledger.world.db.execute(f"{changes} {of_job}", [ledger.plain]).rowcount == 1
+
+    return plant
+
+
+REWRITTEN: dict[str, tuple[Callable[[Ledger], None], str, str]] = {
+    "an end at infinity": (_rewritten("runs", "plain", "finished_at = 'infinity'"), "S16", "plain"),
+    "an end before all time": (_rewritten("runs", "plain", "finished_at = '-infinity'"), "S16", "plain"),
+    "an end in the first year": (
+        _rewritten("runs", "cancelled", "finished_at = '0001-01-01 00:00+00'"),
+        "S16",
+        "cancelled",
+    ),
+    "a start at infinity": (_rewritten("runs", "plain", "started_at = 'infinity'"), "S16", "plain"),
+    "a queueing in the future": (
+        _rewritten("runs", "plain", "queued_at = queued_at + interval '10 years'"),
+        "S16",
+        "plain",
+    ),
+    "a queueing before all time": (_rewritten("runs", "plain", "queued_at = '-infinity'"), "S16", "plain"),
+    "a run that was never queued": (_rewritten("runs", "plain", "queued_at = null"), "S16", "plain"),
+    "an attempt that ends at infinity": (
+        _rewritten("attempts", "dead", "finished_at = 'infinity'"),
+        "S16",
+        "dead",
+    ),
+    "a deadline at infinity": (_rewritten("runs", "plain", "start_by = 'infinity'"), "S7", "plain"),
+    "a deadline before the instant": (
+        _rewritten("runs", "plain", "start_by = scheduled_for - interval '1 hour'"),
+        "S7",
+        "plain",
+    ),
+    "a success with a reason": (_rewritten("runs", "plain", "reason = 'lost'"), "S17", "plain"),
+    "a death that is announced late": (
+        _rewritten("dead_letters", "dead", "died_at = died_at + interval '20 minutes'"),
+        "S18",
+        "dead",
+    ),
+    "a death at infinity": (_rewritten("dead_letters", "dead", "died_at = 'infinity'"), "S18", "dead"),
+    "another shard": (_rewritten("runs", "plain", "shard = shard + 1"), "S18", "plain"),
+    "more instants": (_rewritten("runs", "plain", "instants = 3"), "S18", "plain"),
+    "a range of a success": (
+        _rewritten("runs", "plain", "last_scheduled_for = scheduled_for"),
+        "S18",
+        "plain",
+    ),
+    "unknown zone data": (_rewritten("runs", "plain", "zone_data = 4711"), "S18", "plain"),
+    "a job that is gone": (_of_its_job("delete from jobs"), "S18", "plain"),
+    "a version that is gone": (_of_its_job("update jobs set version = 5"), "S18", "plain"),
+    "no worker": (_rewritten("runs", "plain", "owner = null, epoch = null"), "S19", "plain"),
+    "no worker, but its epoch": (_rewritten("runs", "plain", "owner = 0"), "S19", "plain"),
+    "a target that reports nothing": (_rewritten("runs", "plain", "owner = 0, epoch = 0"), "S19", "plain"),
+    "a worker before the first": (_rewritten("runs", "plain", "owner = -5"), "S19", "plain"),
+    "an attempt by its target": (_rewritten("attempts", "retried", "worker = 0"), "S19", "retried"),
+}
+"""Values that no statement writes: how they are planted, the rule that must find each, and the run."""
+
+
+def a_worker_whose_row_is_gone_too_early(ledger: Ledger) -> None:
+    gone = ledger.world.worker().worker
+    ledger.world.db.execute("delete from workers where id = %s", [gone])
+    ledger.world.db.execute("update runs set owner = %s where id = %s", [gone, ledger.plain])
+
+
 def a_run_whose_worker_is_gone(ledger: Ledger) -> None:
     _keep_watch(ledger)
-    _put_unfinished(ledger, RunState.RUNNING, owner=Identity(4711, 1), started_at=_long_ago(ledger))
+    gone, ago = ledger.world.worker(), _long_ago(ledger)
+    _put_unfinished(ledger, RunState.RUNNING, owner=gone, started_at=ago)
+    ledger.world.db.execute("update workers set lapsed_at = %s where id = %s", [ago, gone.worker])
 
 
 def a_run_whose_worker_is_silent(ledger: Ledger) -> None:
@@ -124,11 +213,19 @@ def a_run_whose_worker_is_silent(ledger: Ledger) -> None:
 
 
 def a_retry_without_a_timer(ledger: Ledger) -> None:
-    _put_unfinished(ledger, RunState.RETRYING)
+    _put_retrying(ledger)
+
+
+def a_retry_whose_timer_never_fires(ledger: Ledger) -> None:
+    run = _put_retrying(ledger)
+    _put_timer(ledger, run, TimerKind.RETRY)
+    ledger.world.db.execute("update timers set fire_at = 'infinity' where run_id = %s", [run])
 
 
 def a_callback_without_a_deadline(ledger: Ledger) -> None:
-    _put_unfinished(ledger, RunState.RUNNING, started_at=_long_ago(ledger))
+    job = ledger.world.job()
+    ledger.world.db.execute('update jobs set work = \'{"payload": {"callback": {}}}\' where id = %s', [job])
+    _put_unfinished(ledger, RunState.RUNNING, job_id=job, started_at=_long_ago(ledger))
 
 
 def a_waiting_run_in_no_queue(ledger: Ledger) -> None:
@@ -151,6 +248,79 @@ def an_old_row_in_the_outbox(ledger: Ledger) -> None:
 
 def an_event_that_kafka_refused(ledger: Ledger) -> None:
     _enqueue(ledger, lane=4)
+
+
+def a_row_in_a_lane_that_does_not_exist(ledger: Ledger) -> None:
+    _enqueue(ledger, lane=9)
+
+
+def a_row_in_a_slice_that_does_not_exist(ledger: Ledger) -> None:
+    _enqueue(ledger, lane=0)
+    ledger.world.db.execute("update outbox set slice = 99")
+
+
+def a_row_in_the_outbox_that_is_dated_in_the_future(ledger: Ledger) -> None:
+    _enqueue(ledger, lane=3)
+    ledger.world.db.execute("update outbox set created_at = 'infinity'")
+
+
+def a_timer_of_a_run_that_has_ended(ledger: Ledger) -> None:
+    _put_timer(ledger, ledger.plain, TimerKind.RETRY)
+
+
+def a_timer_of_a_run_that_does_not_exist(ledger: Ledger) -> None:
+    _put_timer(ledger, ledger.plain, TimerKind.DEADLINE)
+    ledger.world.db.execute("update timers set run_id = gen_random_uuid() where run_id = %s", [ledger.plain])
+
+
+def a_timer_in_a_shard_that_does_not_exist(ledger: Ledger) -> None:
+    ledger.world.timer(ledger.world.job(), ledger.world.now())
+    ledger.world.db.execute("update timers set shard = 99")
+
+
+def a_timer_of_a_kind_that_does_not_exist(ledger: Ledger) -> None:
+    ledger.world.timer(ledger.world.job(), ledger.world.now())
+    ledger.world.db.execute("update timers set kind = 7")
+
+
+def a_job_in_a_shard_that_does_not_exist(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "update jobs set shard = 99 where id = (select job_id from runs where id = %s)", [ledger.plain]
+    )
+    ledger.world.db.execute("update runs set shard = 99 where id = %s", [ledger.plain])
+
+
+def a_worker_whose_loss_is_not_noticed(ledger: Ledger) -> None:
+    ledger.world.worker()
+    ledger.world.db.execute(
+        "update workers set beat_at = 'infinity' where id = (select max(id) from workers)"
+    )
+
+
+def a_job_that_was_changed_in_the_future(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "update jobs set updated_at = 'infinity' where id = (select job_id from runs where id = %s)",
+        [ledger.plain],
+    )
+
+
+def a_slot_of_a_run_that_does_not_exist(ledger: Ledger) -> None:
+    ledger.world.db.execute(
+        "insert into slots (key, slot_no, run_id, taken_at)"
+        " values (gen_random_uuid(), 0, gen_random_uuid(), 'infinity')"
+    )
+
+
+def a_run_that_holds_a_slot_that_is_not_taken(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.QUEUED, holds_slot=True)
+
+
+def a_slot_that_is_taken_for_a_run_that_holds_none(ledger: Ledger) -> None:
+    _put_unfinished(ledger, RunState.QUEUED)
+    ledger.world.db.execute(
+        "insert into slots (key, slot_no, run_id, taken_at)"
+        " select job_id, 0, id, queued_at from runs where state = 'queued'"
+    )
 
 
 def a_slot_of_a_run_that_has_ended(ledger: Ledger) -> None:
@@ -179,9 +349,27 @@ def _long_ago(ledger: Ledger) -> datetime:
     return ledger.world.now() - timedelta(minutes=5)
 
 
-def _put_unfinished(ledger: Ledger, state: RunState, **columns: Any) -> None:
-    ago = _long_ago(ledger)
-    ledger.world.put_run(state, **{"scheduled_for": ago, "queued_at": ago} | columns)
+def _put_unfinished(ledger: Ledger, state: RunState, **columns: Any) -> UUID:
+    before = _long_ago(ledger) - timedelta(minutes=1)
+    return ledger.world.put_run(state, **{"scheduled_for": before, "queued_at": before} | columns)
+
+
+def _put_retrying(ledger: Ledger) -> UUID:
+    """A run whose first attempt failed."""
+    run = _put_unfinished(ledger, RunState.RETRYING, started_at=_long_ago(ledger), error="no luck")
+    ledger.world.db.execute(
+        "insert into attempts (run_id, scheduled_for, fence, attempt, outcome, error, started_at, finished_at)"
+        " select id, scheduled_for, fence, attempt, 'failed', error, started_at, started_at"
+        " from runs where id = %s",
+        [run],
+    )
+    return run
+
+
+def _put_timer(ledger: Ledger, run: UUID, kind: TimerKind) -> None:
+    row = ledger.world.run(run)
+    at = ledger.world.now() + timedelta(hours=1)
+    ledger.world.timer(row["job_id"], at, kind=kind, run_id=run, scheduled_for=row["scheduled_for"])
 
 
 def _keep_watch(ledger: Ledger) -> None:
@@ -201,6 +389,7 @@ def _enqueue(ledger: Ledger, lane: int) -> None:
 FAULTS: dict[Callable[[Ledger], None], tuple[str, str]] = {
     overlapping_attempts: ("S3", "retried"),
     a_start_before_its_instant: ("S7", "plain"),
+    a_start_before_all_time: ("S7", "plain"),
     more_attempts_than_allowed: ("S11", "retried"),
     a_dead_run_without_a_letter: ("S11", "dead"),
     a_letter_of_a_run_that_is_gone: ("S11", "dead"),
@@ -214,6 +403,7 @@ FAULTS: dict[Callable[[Ledger], None], tuple[str, str]] = {
     a_version_that_the_job_never_had: ("S18", "plain"),
     a_worker_that_never_existed: ("S19", "plain"),
     a_worker_without_a_lease: ("S19", "plain"),
+    a_worker_whose_row_is_gone_too_early: ("S19", "plain"),
 }
 """What must be found: the rule, and the run by what became of it."""
 
@@ -222,13 +412,27 @@ STANDSTILLS: dict[Callable[[Ledger], None], tuple[str, str]] = {
     a_run_whose_worker_is_gone: ("V2", "is running (None)"),
     a_run_whose_worker_is_silent: ("V2", "is running (None)"),
     a_retry_without_a_timer: ("V2", "is retrying (None)"),
+    a_retry_whose_timer_never_fires: ("V2", "is retrying (None)"),
     a_callback_without_a_deadline: ("V2", "is running (None)"),
     a_waiting_run_in_no_queue: ("V2", "is waiting (limit)"),
-    an_old_row_in_the_outbox: ("V3", "the oldest row of the outbox is 61."),
+    an_old_row_in_the_outbox: ("V3", "the oldest row of the outbox is "),
     an_event_that_kafka_refused: ("V3", "1 rows in outbox, refused by Kafka"),
     a_slot_of_a_run_that_has_ended: ("V3", "1 rows in slots"),
     a_slot_of_a_limit_of_a_run_that_has_ended: ("V3", "1 rows in limit_slots"),
     a_wait_of_a_run_that_has_ended: ("V3", "1 rows in waits"),
+    a_slot_of_a_run_that_does_not_exist: ("V3", "1 rows in slots"),
+    a_row_in_a_lane_that_does_not_exist: ("V3", "1 rows in outbox, in a slice or lane that does not exist"),
+    a_row_in_a_slice_that_does_not_exist: ("V3", "1 rows in outbox, in a slice or lane that does not exist"),
+    a_row_in_the_outbox_that_is_dated_in_the_future: ("V3", "1 rows in outbox, dated in the future"),
+    a_timer_of_a_run_that_has_ended: ("V3", "1 rows in timers of runs that have ended or do not exist"),
+    a_timer_of_a_run_that_does_not_exist: ("V3", "1 rows in timers of runs that have ended or do not exist"),
+    a_timer_in_a_shard_that_does_not_exist: ("V3", "1 rows in timers, in a shard or lane"),
+    a_timer_of_a_kind_that_does_not_exist: ("V3", "1 rows in timers, in a shard or lane"),
+    a_worker_whose_loss_is_not_noticed: ("S16", "has a time in the future"),
+    a_job_that_was_changed_in_the_future: ("S16", "has a time in the future"),
+    a_job_in_a_shard_that_does_not_exist: ("S18", "is in shard 99 of 4"),
+    a_run_that_holds_a_slot_that_is_not_taken: ("S18", "holds the slot of its job, which is not taken"),
+    a_slot_that_is_taken_for_a_run_that_holds_none: ("S18", "holds no slot"),
 }
 """What must be found: the rule, and a part of its sentence."""
 
@@ -255,6 +459,17 @@ def test_a_planted_fault_is_found_by_its_rule_and_by_no_other(ledger, plant):
     assert finding.remedy
 
 
+@pytest.mark.parametrize("value", REWRITTEN)
+def test_a_value_that_no_statement_writes_is_found_by_its_rule_and_by_no_other(ledger, value):
+    plant, rule, run = REWRITTEN[value]
+    plant(ledger)
+
+    report = ledger.check()
+
+    assert dict(report.counts) == {rule: 1}, [one.sentence for one in report.findings]
+    assert report.findings[0].run_id == str(getattr(ledger, run))
+
+
 @pytest.mark.parametrize("plant", STANDSTILLS, ids=lambda plant: plant.__name__)
 def test_work_that_nothing_continues_is_found_by_its_rule_and_by_no_other(ledger, plant):
     rule, words = STANDSTILLS[plant]
@@ -262,9 +477,10 @@ def test_work_that_nothing_continues_is_found_by_its_rule_and_by_no_other(ledger
 
     report = ledger.check()
 
-    assert dict(report.counts) == {rule: 1}
+    assert dict(report.counts) == {rule: 1}, [one.sentence for one in report.findings]
     assert words in report.findings[0].sentence
-    assert (report.findings[0].run_id is None) == (rule == "V3")
+    about_a_run = report.findings[0].run_id is not None
+    assert about_a_run == ("run" in report.findings[0].sentence and rule != "V3")
 
 
 def test_work_that_waits_for_its_turn_is_no_finding(ledger):
@@ -278,9 +494,7 @@ def test_work_that_waits_for_its_turn_is_no_finding(ledger):
     left = world.worker()
     _put_unfinished(ledger, RunState.RUNNING, owner=left, started_at=ago)
     worker_lease.leave(world.db, left)  # just now: its runs are about to be requeued
-    job = world.job()
-    retry = world.put_run(RunState.RETRYING, job_id=job, scheduled_for=ago, queued_at=ago)
-    world.timer(job, ago, kind=TimerKind.RETRY, run_id=retry)
+    _put_timer(ledger, _put_retrying(ledger), TimerKind.RETRY)
     _enqueue(ledger, lane=3)
 
     assert ledger.check().findings == []

@@ -39,7 +39,10 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "death_unannounced": "Consumers of dead letters do not know of it: `noonmark dead list` shows the"
         " run, so redrive or discard it, and find out which topic lost records",
     },
-    "S7": {_ANY: _CLOCK},
+    "S7": {
+        _ANY: _CLOCK,
+        "deadline": "The run starts too late or never: find out what changed its row",
+    },
     "S11": {
         _ANY: "A dead run without a letter is not offered for a redrive: trigger its job if it is needed"
     },
@@ -47,9 +50,20 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
     "S15": {
         _ANY: "`noonmark run show` shows the attempts that are left: the retry budget may have been wrong"
     },
-    "S16": {_ANY: _CLOCK},
+    "S16": {
+        _ANY: _CLOCK,
+        "future": f"{_CLOCK}, or what wrote the time: comparisons with it find nothing",
+        "undated": "Find out what changed the row: the lifecycle topic has the times as they were recorded",
+    },
     "S17": {_ANY: "The lifecycle topic has the outcome as it was recorded: compare it with the row"},
-    "S18": {_ANY: "Two rows say different things about one run; the run itself says what was executed"},
+    "S18": {
+        _ANY: "Two rows say different things about one run; the run itself says what was executed",
+        "job_gone": "Without its job, the run cannot be started or repeated: restore the row of `jobs` from a"
+        " backup",
+        "range": "Find out what changed the row: every instant of the range counts as skipped (V1)",
+        "slot": "Runs of the job can overlap, or none of them can start: with the services stopped,"
+        " correct the row of `slots`",
+    },
     "S19": {_ANY: "Check whether a worker of another installation uses this database"},
     "V1": {
         _ANY: "Run the instant with `noonmark backfill`, and find out what deleted its row or moved the timer"
@@ -145,9 +159,18 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     events: EventCounts | None = None
+    _shared: set[str] = field(default_factory=set)
+    """Sentences about rows that several steps read, such as jobs and workers."""
 
     def add(self, violation: Violation, names: Mapping[str, str]) -> None:
-        """Count a violation; keep it if its rule has few so far. `names`: of jobs, by id."""
+        """Count a violation that is not known yet; keep it if its rule has few so far.
+
+        `names`: of jobs, by id.
+        """
+        if not _run(violation.rows):
+            if violation.what in self._shared:
+                return
+            self._shared.add(violation.what)
         self.counts[violation.invariant] += 1
         if self.counts[violation.invariant] <= MOST:
             self.findings.append(Finding.of(violation, names))

@@ -8,18 +8,20 @@ from typing import Any
 
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.states import RunState
-from noonmark.store.documents.jobs import FIRST_ONE_OFF
 from noonmark.store.verify.reader import LedgerReader, Span
 from noonmark.verify import History
+from noonmark.verify.copies import BY_TARGET
 from noonmark.verify.history import Attempt, DeadLetter, Job, LifecycleRecord, Pause, Run, Version, Worker
 
 
-def read_slice(reader: LedgerReader, runs: list[Run], now: datetime) -> History:
+def read_slice(reader: LedgerReader, runs: list[Run], span: Span, now: datetime) -> History:
     """Read what belongs to runs, in the snapshot in which they were read."""
     ids = [run.id for run in runs]
     jobs = reader.jobs(list({run.job for run in runs}))
     attempts = reader.attempts(Attempt, ids)
     named = {run.owner or 0 for run in runs} | {attempt.worker or 0 for attempt in attempts}
+    unfinished = [run.id for run in runs if run.finished_at is None]
+    shards, zone_releases = reader.install_facts()
     return History(
         judged_at=now,
         jobs=[Job(*row[:-1]) for row in jobs],
@@ -32,6 +34,9 @@ def read_slice(reader: LedgerReader, runs: list[Run], now: datetime) -> History:
         messages=None,
         workers=reader.workers(Worker, sorted(named)),
         newest_worker=reader.newest_worker(),
+        shards=shards,
+        zone_releases=zone_releases,
+        slot_holders=reader.slot_holders(span, unfinished) if unfinished else set(),
     )
 
 
@@ -89,7 +94,7 @@ def read_gone(
 
 def read_queues(reader: LedgerReader, now: datetime, settled: datetime) -> History:
     """Read what must be young or empty. An outbox row is old if it was written before `settled`."""
-    queues = reader.queues(settled)
+    queues, strays = reader.queues(settled), reader.strays(settled)
     old = queues.outbox_seconds > (now - settled).total_seconds()
     return History(
         judged_at=now,
@@ -99,29 +104,40 @@ def read_queues(reader: LedgerReader, now: datetime, settled: datetime) -> Histo
             "limit_slots": queues.limit_slots,
             "waits": queues.waits,
             "outbox, refused by Kafka": queues.refused,
+            "outbox, in a slice or lane that does not exist": strays.misplaced_messages,
+            "outbox, dated in the future": strays.future_messages,
+            "timers of runs that have ended or do not exist": strays.ended_timers,
+            "timers, in a shard or lane or of a kind that does not exist": strays.misplaced_timers,
         },
+        workers=reader.future_workers(Worker),
     )
 
 
 def _versions(
     reader: LedgerReader, runs: list[Run], newest: Mapping[str, int], now: datetime
 ) -> list[Version]:
-    """Return the versions that runs name, if their jobs can have had them.
+    """Return the versions that runs name and that exist.
 
-    Budgets are read for runs that used more than one attempt: one attempt is always allowed. Versions are
-    numbered from 1, so one up to the newest has existed, although its row may be gone.
+    The newest version of a job is in its row. Others are looked up, as are the budgets of runs that used more
+    than one attempt, and whether the target of a run without a worker may report its outcome.
     """
-    used = sorted({(run.job, run.version) for run in runs if run.attempt > 1})
-    stored = {(job, version): work for job, version, work in reader.retry_policies(used)} if used else {}
-    named = {(run.job, run.version) for run in runs if _can_exist(run.version, newest.get(run.job, 0))}
-    return [
-        Version(*key, None, now, None, _max_attempts(stored[key]) if key in stored else None)
-        for key in sorted(named | stored.keys())
-    ]
-
-
-def _can_exist(version: int, newest: int) -> bool:
-    return 1 <= version <= newest or version >= FIRST_ONE_OFF
+    current = {(run.job, run.version) for run in runs if run.version == newest.get(run.job)}
+    used = sorted(
+        {
+            (run.job, run.version)
+            for run in runs
+            if run.attempt > 1 or run.owner == BY_TARGET or (run.job, run.version) not in current
+        }
+    )
+    rows = reader.versions(used) if used else []
+    stored = {
+        (job, version): Version(
+            job, version, None, now, None, _max_attempts(retry), reports_later=reports_later
+        )
+        for job, version, retry, reports_later in rows
+    }
+    known = {key: Version(*key, None, now, None, None) for key in current} | stored
+    return [known[key] for key in sorted(known)]
 
 
 def _max_attempts(stored: dict[str, Any] | None) -> int:

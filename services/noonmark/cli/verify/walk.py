@@ -120,7 +120,7 @@ class LedgerCheck:
             days = self._reader.days(since, until)
             queues = read_queues(self._reader, now, now - SETTLED_AFTER)
             comparable = self._comparable_since(since) if self._window.instants else until
-        _judge(report, queues, ("V3",))
+        _judge(report, queues, ("V3", "S16"))
         if self._events is not None:
             self._log = EventLog(self._events.store, self._topics, since, until)
             settled = now - SETTLED_AFTER
@@ -205,7 +205,8 @@ class LedgerCheck:
         ended = [run for run in runs if run.finished_at is not None]
         unfinished = [run for run in runs if run.finished_at is None]
         return unfinished, [
-            (read_slice(reader, ended, now), RUN_RULES if self._log is None else ()),
+            (read_slice(reader, ended, span, now), RUN_RULES if self._log is None else ()),
+            *([(read_slice(reader, unfinished, span, now), RUN_RULES)] if unfinished else []),
             (read_repeated(reader, runs, span, now), ("S1",)),
             (read_unsent(reader, unfinished, span, now, self._passed()), ("S6",)),
             (read_stuck(reader, unfinished, span, now, settled), ("V2",)),

@@ -4,7 +4,8 @@
 docs/verification.md says what each invariant means and how histories are collected.
 """
 
-from noonmark.verify.history import Expected, History
+from noonmark.verify.expected import Expected
+from noonmark.verify.history import History
 from noonmark.verify.invariants import INVARIANTS, Invariant
 from noonmark.verify.judge import Report, judge
 from noonmark.verify.page import page

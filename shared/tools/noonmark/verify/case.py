@@ -13,11 +13,11 @@ from noonmark.core.instants import format_instant
 from noonmark.core.schedules.schedule import Once, Schedule, load_schedule
 from noonmark.core.states import Origin, RunState
 from noonmark.core.transitions import VERDICTS
+from noonmark.verify.expected import Expected
 from noonmark.verify.history import (
     Attempt,
     Call,
     Death,
-    Expected,
     History,
     Job,
     LifecycleRecord,
@@ -31,6 +31,12 @@ EDGE: Final = timedelta(seconds=1)
 
 CLOCK_STEP: Final = timedelta(milliseconds=200)
 """Virtual machines correct their clocks in steps of some milliseconds, so a time may be a little earlier."""
+
+RECORDING: Final = timedelta(minutes=10)
+"""Longer than any transaction that records an outcome: statements and waits between them have timeouts."""
+
+HOLDING: Final = frozenset({RunState.RUNNING, RunState.CANCELLING, RunState.SUCCEEDED})
+"""States of a run whose newest attempt is counted, and leaves no row."""
 
 _MOST: Final = 100_000
 """The most instants of one version that are checked."""

@@ -11,13 +11,17 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from noonmark.core.states import Lane, RunState
-from noonmark.verify.case import CLOCK_STEP, Case, Violation, Window, offence
+from noonmark.verify.case import CLOCK_STEP, HOLDING, RECORDING, Case, Violation, Window, offence
 from noonmark.verify.history import Attempt, Call, Run, Worker
 
 _LAPSE: Final = timedelta(seconds=60)
 """A start that does not see the end of a lease yet can be dated after it, while COMMIT waits."""
-_BY_TARGET: Final = 0
-"""The owner of a run whose target reports the outcome."""
+BY_TARGET: Final = 0
+"""The owner of a run whose target reports the outcome, and the epoch of its lease."""
+_KEPT: Final = timedelta(hours=23)
+"""Rows of former workers are kept for a day after their lease."""
+_TICK: Final = timedelta(microseconds=1)
+"""The shortest time between two instants of a schedule."""
 
 
 def copies_agree(case: Case) -> Iterator[Violation]:
@@ -30,9 +34,17 @@ def copies_agree(case: Case) -> Iterator[Violation]:
             what = f"{case.title(run)} is of version {run.version}, its message of {message.job_version}"
             yield offence("S18", "copy", what, run, message)
     for planned in case.history.runs:
-        if planned.job in case.jobs and (planned.job, planned.version) not in case.versions:
-            what = f"{case.title(planned)} is of version {planned.version}, which its job does not have"
-            yield offence("S18", "copy", what, planned)
+        yield from _job_agrees(case, planned)
+        if planned.last_scheduled_for is not None or planned.instants != 1:
+            yield from _range_agrees(case, planned)
+        if planned.finished_at is None:
+            yield from _slot_agrees(case, planned)
+    yield from _shards_exist(case)
+    yield from _events_and_calls_agree(case)
+    yield from _letters_agree(case)
+
+
+def _events_and_calls_agree(case: Case) -> Iterator[Violation]:
     for event in case.history.lifecycle:
         yield from _repeats(case, event, ("job", "scheduled_for", "origin", "pool"))
         run = case.runs.get(event.run)
@@ -43,7 +55,59 @@ def copies_agree(case: Case) -> Iterator[Violation]:
         if run is not None and call.scheduled_for == run.scheduled_for and call.key != key_of(run):
             what = f"{case.title(run)} was called with key {call.key} instead of {key_of(run)}"
             yield offence("S18", "copy", what, run, call)
-    yield from _letters_agree(case)
+
+
+def _job_agrees(case: Case, run: Run) -> Iterator[Violation]:
+    """A run repeats the shard of its job, and names a version of it and a release of the zone data."""
+    job = case.jobs.get(run.job)
+    if job is None:
+        yield offence("S18", "job_gone", f"{case.title(run)}: its job {run.job} does not exist", run)
+        return
+    if (run.job, run.version) not in case.versions:
+        what = f"{case.title(run)} is of version {run.version}, which its job does not have"
+        yield offence("S18", "copy", what, run)
+    if run.shard != job.shard and None not in {run.shard, job.shard}:
+        what = f"{case.title(run)} is in shard {run.shard}, its job in {job.shard}"
+        yield offence("S18", "copy", what, run, job)
+    releases = case.history.zone_releases
+    if releases is not None and run.zone_data is not None and run.zone_data not in releases:
+        what = f"{case.title(run)} was planned with zone data {run.zone_data}, which does not exist"
+        yield offence("S18", "copy", what, run)
+
+
+def _shards_exist(case: Case) -> Iterator[Violation]:
+    shards = case.history.shards
+    for job in case.history.jobs:
+        if shards is not None and job.shard is not None and not 0 <= job.shard < shards:
+            yield offence("S18", "copy", f"job {job.name} is in shard {job.shard} of {shards}", job)
+
+
+def _range_agrees(case: Case, run: Run) -> Iterator[Violation]:
+    """Only a summary of skipped instants stands for more than one: as many as its range can have."""
+    if run.last_scheduled_for is None:
+        if run.instants != 1:
+            yield offence("S18", "range", f"{case.title(run)} stands for {run.instants} instants", run)
+        return
+    length = run.last_scheduled_for - run.scheduled_for
+    fits = run.instants == 1 if not length else 2 <= run.instants <= length / _TICK + 1
+    if run.state != RunState.SKIPPED:
+        yield offence("S18", "range", f"{case.title(run)} is {run.state}, and has a range", run)
+    elif not fits:
+        what = f"{case.title(run)} stands for {run.instants} instants up to {run.last_scheduled_for}"
+        yield offence("S18", "range", what, run)
+
+
+def _slot_agrees(case: Case, run: Run) -> Iterator[Violation]:
+    """Of a run that has ended, nothing reads it any more."""
+    holders = case.history.slot_holders
+    if holders is None or run.holds_slot is None:
+        return
+    if run.holds_slot and run.id not in holders:
+        what = f"{case.title(run)} holds the slot of its job, which is not taken"
+        yield offence("S18", "slot", what, run)
+    if not run.holds_slot and run.id in holders:
+        what = f"{case.title(run)} holds no slot, and that of its job is taken for it"
+        yield offence("S18", "slot", what, run)
 
 
 def _repeats(case: Case, row: Any, names: tuple[str, ...]) -> Iterator[Violation]:
@@ -63,8 +127,11 @@ def _letters_agree(case: Case) -> Iterator[Violation]:
         run = case.runs.get(letter.run)
         if run is None or run.state != RunState.DEAD:
             continue
-        if letter.died_at and run.finished_at and letter.died_at < run.finished_at - CLOCK_STEP:
-            what = f"{case.title(run)}: its dead letter is older than its end"
+        # Both are written in one transaction.
+        age = letter.died_at - run.finished_at if letter.died_at and run.finished_at else timedelta(0)
+        if not -CLOCK_STEP <= age <= RECORDING:
+            order = "older" if age < RECORDING else "much newer"
+            what = f"{case.title(run)}: its dead letter is {order} than its end"
             yield offence("S18", "copy", what, run, letter)
         for death in case.deaths.get(run.id, ()):
             said = (death.kind, death.name, death.fingerprint)
@@ -84,6 +151,7 @@ def attempts_have_their_worker(case: Case) -> Iterator[Violation]:
     for run in case.history.runs:
         rows = case.attempts.get(run.id, ())
         windows = {window.fence: window for window in case.windows[run.id]}
+        yield from _owner_fits(case, run)
         for row in rows:
             yield from _had_its_lease(case, run, row.worker, windows.get(row.fence), row)
             if row.fence == run.fence and None not in {row.worker, run.owner} and row.worker != run.owner:
@@ -94,16 +162,41 @@ def attempts_have_their_worker(case: Case) -> Iterator[Violation]:
         yield from _called_by_it(case, run, run.owner, run.fence)
 
 
+def _owner_fits(case: Case, run: Run) -> Iterator[Violation]:
+    """The owner of a run that was started: a worker under its epoch, or the target that reports later."""
+    if run.owner is None and run.state in HOLDING:
+        yield offence("S19", "worker", f"{case.title(run)} is {run.state}, and names no worker", run)
+    if run.owner is not None and run.started_at is None:
+        yield offence("S19", "worker", f"{case.title(run)} never started, and names worker {run.owner}", run)
+    if (run.owner is None) != (run.epoch is None) or (run.owner == BY_TARGET) != (run.epoch == BY_TARGET):
+        what = f"{case.title(run)} names worker {run.owner} and the epoch {run.epoch}"
+        yield offence("S19", "worker", what, run)
+    elif run.owner == BY_TARGET:
+        yield from _target_reports(case, run, None)
+
+
+def _target_reports(case: Case, run: Run, row: Attempt | None) -> Iterator[Violation]:
+    version = case.version(run)
+    if version is not None and version.reports_later is False:
+        what = f"{case.title(run)} names no worker but its target, which does not report outcomes"
+        yield offence("S19", "worker", what, run, row)
+
+
 def _had_its_lease(
     case: Case, run: Run, worker: int | None, window: Window | None, row: Attempt | None
 ) -> Iterator[Violation]:
-    if worker in {None, _BY_TARGET}:
+    if worker is None:
         return
-    assert worker is not None
+    if worker == BY_TARGET:
+        if row is not None and run.owner != BY_TARGET:
+            yield from _target_reports(case, run, row)
+        return
     found = case.workers.get(worker)
     if found is None:
         # Rows of former workers are pruned, but an id that was never assigned has no excuse.
-        if worker > max(case.history.newest_worker or 0, *case.workers, 0):
+        newest = max(case.history.newest_worker or 0, *case.workers, 0)
+        recent = window is not None and case.history.judged_at - window.since < _KEPT
+        if recent or not 0 < worker <= newest:
             what = f"{case.title(run)} names worker {worker}, which never existed"
             yield offence("S19", "worker", what, run, row)
         return
@@ -134,4 +227,4 @@ def _made(worker: Worker, call: Call) -> bool:
 
 
 def _live(worker: Worker, at: datetime) -> bool:
-    return worker.since - CLOCK_STEP <= at and (worker.until is None or at <= worker.until + _LAPSE)
+    return worker.since - at <= CLOCK_STEP and (worker.until is None or at - worker.until <= _LAPSE)

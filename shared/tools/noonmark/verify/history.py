@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 
 class Job(NamedTuple):
-    """A row of `jobs`. `changed_at`: when its newest change was made, such as its cancellation."""
+    """A row of `jobs`. `changed_at`: when its newest change was made, such as its cancellation.
+
+    `shard` None: not collected.
+    """
 
     id: str
     namespace: str
@@ -22,6 +25,7 @@ class Job(NamedTuple):
     version: int
     created_at: datetime
     changed_at: datetime
+    shard: int | None = None
 
 
 class Version(NamedTuple):
@@ -37,6 +41,7 @@ class Version(NamedTuple):
         delivery: `at_least_once`, `at_most_once` or `exactly_once`.
         overlap: what an instant does while the run of the previous one is unfinished.
         limits: (name, key) of the limits on its runs.
+        reports_later: whether its target may report the outcome after the call; None: not known.
     """
 
     job: str
@@ -48,6 +53,7 @@ class Version(NamedTuple):
     delivery: str = "at_least_once"
     overlap: str = "allow"
     limits: tuple[tuple[str, str | None], ...] = ()
+    reports_later: bool | None = None
 
 
 class Run(NamedTuple):
@@ -60,6 +66,9 @@ class Run(NamedTuple):
         epoch: of the lease of its worker.
         start_by: until when its first attempt may start.
         instants: the number of instants that it stands for.
+        shard: of its job; None: not collected, as for the next two.
+        zone_data: the id of the release of the zone data that was active when it was planned.
+        holds_slot: whether it holds the overlap slot of its job, or held it when it ended.
         result_digest: of the result, if `result` is not the whole; "" if there is none; None: of `result`.
         error_digest: of the error, likewise.
     """
@@ -88,6 +97,9 @@ class Run(NamedTuple):
     epoch: int | None = None
     start_by: datetime | None = None
     instants: int = 1
+    shard: int | None = None
+    zone_data: int | None = None
+    holds_slot: bool | None = None
     result_digest: str | None = None
     error_digest: str | None = None
 
@@ -143,7 +155,10 @@ class Death(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """A row of `workers`. `until`: when its lease lapsed or it left; None: it has its lease."""
+    """A row of `workers`. `until`: when its lease lapsed or it left; None: it has its lease.
+
+    `beat`: when its newest heartbeat came; None: not collected.
+    """
 
     id: int
     pool: str
@@ -151,6 +166,7 @@ class Worker(NamedTuple):
     epoch: int
     since: datetime
     until: datetime | None
+    beat: datetime | None = None
 
 
 class Rejection(NamedTuple):
@@ -313,29 +329,6 @@ class Exit(NamedTuple):
 
 
 @dataclass(slots=True)
-class Expected:
-    """What was requested, and its expected outcome. Jobs are identified by (namespace, name).
-
-    Attributes:
-        instants: of each job; None: one run, at a time that the database chose.
-        ends: states that the runs of a job may end in.
-        unseen: jobs whose target keeps no log.
-        acknowledged: ids of events that the broker has acknowledged.
-        rejected: those of them that must be refused.
-        refusable: those that may be refused: requests that can come too late.
-        bad: jobs that are intended to disturb others.
-    """
-
-    instants: dict[tuple[str, str], list[datetime] | None] = field(default_factory=dict)
-    ends: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    unseen: set[tuple[str, str]] = field(default_factory=set)
-    acknowledged: set[str] = field(default_factory=set)
-    rejected: set[str] = field(default_factory=set)
-    refusable: set[str] = field(default_factory=set)
-    bad: set[tuple[str, str]] = field(default_factory=set)
-
-
-@dataclass(slots=True)
 class History:
     """The whole input of the checker. None: not collected.
 
@@ -354,6 +347,9 @@ class History:
         limits: the number of runs of a (namespace, limit) that may be in flight.
         claim_p99_ms: measured next to a session that is idle in transaction.
         newest_worker: the highest id that was ever assigned to a worker; None: the highest of `workers`.
+        shards: the number of shards of the installation.
+        zone_releases: ids of the releases of the zone data that the installation has planned with.
+        slot_holders: ids of the runs that the overlap slots name.
         restless: what had not come to rest within L after the last fault, with its number; empty if all had.
             If not empty, the parts of the history contradict each other, and only V2 and V3 are judged.
     """
@@ -376,6 +372,9 @@ class History:
     deaths: list[Death] | None = None
     workers: list[Worker] | None = None
     newest_worker: int | None = None
+    shards: int | None = None
+    zone_releases: set[int] | None = None
+    slot_holders: set[str] | None = None
     sightings: Sequence[Sighting] | None = None
     children: list[Child] | None = None
     pauses: list[Pause] | None = None

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.verify.case import Case, Judging, Violation
-from noonmark.verify.history import Expected, History
+from noonmark.verify.expected import Expected
+from noonmark.verify.history import History
 from noonmark.verify.invariants import INVARIANTS
 from noonmark.verify.liveness import latenesses
 

@@ -18,6 +18,9 @@ CLAIM_P99_MS: Final = 100.0
 _WORK: Final = frozenset({"missing jobs", "timers", "unfinished runs"})
 """Of `History.restless`, what is work; the rest is queues and bookkeeping."""
 
+_LONGEST_WAIT: Final = timedelta(days=37_000)
+"""More than the longest delay of a retry or a snooze, which is a century."""
+
 _KNOWN_ENDINGS: Final = frozenset({"failed", "timed_out", "rejected", "snoozed"})
 """Outcomes after which an attempt can have no unknown effect any more."""
 
@@ -56,8 +59,9 @@ def nothing_is_stuck(case: Case) -> Iterator[Violation]:
             continue
         since = max(at for at in (run.queued_at, run.started_at, run.scheduled_for) if at is not None)
         job = case.jobs.get(run.job)
-        if run.state == RunState.RETRYING:
-            since = case.history.timers.get(run.id, since)
+        due = case.history.timers.get(run.id)
+        if run.state == RunState.RETRYING and due is not None and due - since <= _LONGEST_WAIT:
+            since = due
         if run.state == RunState.WAITING and (
             run.reason == "undeliverable" or (job is not None and job.state == "paused")
         ):

@@ -1,4 +1,4 @@
-"""What the ledger must still contain about attempts, times and outcomes: S15 to S17.
+"""What the ledger must still contain about attempts and outcomes: S15 and S17.
 
 Rows that were deleted or rewritten contradict what is left: counters, calls, lifecycle events, dead letters.
 """
@@ -10,16 +10,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from noonmark.core.instants import format_instant
 from noonmark.core.states import BY_HANDLER, AttemptOutcome, RunState
-from noonmark.core.transitions import VERDICTS
-from noonmark.verify.case import CLOCK_STEP, Case, Violation, offence
+from noonmark.verify.case import HOLDING, Case, Violation, offence
 from noonmark.verify.history import Attempt, LifecycleRecord, Run
 
 _UNCOUNTED: Final = frozenset({AttemptOutcome.LOST, AttemptOutcome.HANDED_BACK, AttemptOutcome.SNOOZED})
 """Outcomes that give the attempt back to the retry budget: the next one has the same number."""
-_HOLDING: Final = frozenset({RunState.RUNNING, RunState.CANCELLING, RunState.SUCCEEDED})
-"""States in which the newest attempt is counted and leaves no row."""
 _AFTER_A_ROW: Final = frozenset({RunState.RETRYING, RunState.DEAD, RunState.UNKNOWN, RunState.DISCARDED})
 """States that a run enters together with the row of the attempt that did not succeed."""
 _EXPLAINED: Final = frozenset(
@@ -82,7 +78,7 @@ def _numbers_follow(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[V
         counted = rows[-1].attempt  # it is not repeated, so it counts
     if any(last <= death < run.fence for death in deaths):
         counted = 0
-    allowed = {counted + 1} if run.state in _HOLDING else {counted}
+    allowed = {counted + 1} if run.state in HOLDING else {counted}
     if run.state == RunState.CANCELLED:
         # An attempt that was asked to stop may or may not leave a row.
         allowed |= {counted + 1}
@@ -114,7 +110,7 @@ def _losses_agree(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Vio
 
 def _newest_row_fits(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[Violation]:
     here = next((row for row in rows if row.fence == run.fence), None)
-    if here is not None and (run.state in _HOLDING - {RunState.CANCELLING} or run.state == RunState.QUEUED):
+    if here is not None and (run.state in HOLDING - {RunState.CANCELLING} or run.state == RunState.QUEUED):
         what = f"{case.title(run)} is {run.state}, and its attempt of fence {run.fence} {here.outcome}"
         yield offence("S15", "outcome", what, run, here)
     if run.state not in _AFTER_A_ROW:
@@ -126,55 +122,6 @@ def _newest_row_fits(case: Case, run: Run, rows: Sequence[Attempt]) -> Iterator[
     elif found.outcome in {AttemptOutcome.HANDED_BACK, AttemptOutcome.CANCELLED, AttemptOutcome.SUCCEEDED}:
         what = f"{case.title(run)} is {run.state}, and its attempt of fence {found.fence} {found.outcome}"
         yield offence("S15", "outcome", what, run, found)
-
-
-def times_go_forwards(case: Case) -> Iterator[Violation]:
-    """S16: queued, started, finished, in this order, by the database's clock."""
-    for run in case.history.runs:
-        if run.started_at and run.finished_at and run.finished_at < run.started_at - CLOCK_STEP:
-            what = f"{case.title(run)} finished at {format_instant(run.finished_at)},"
-            what += f" before its start at {format_instant(run.started_at)}"
-            yield offence("S16", "backwards", what, run)
-        # A run that was queued again keeps the start of its last attempt.
-        current = run.state in _HOLDING or run.state == RunState.RETRYING
-        if current and run.queued_at and run.started_at and run.started_at < run.queued_at - CLOCK_STEP:
-            what = f"{case.title(run)} started at {format_instant(run.started_at)},"
-            what += f" before it was queued at {format_instant(run.queued_at)}"
-            yield offence("S16", "backwards", what, run)
-        if (run.finished_at is not None) != (RunState(run.state) in VERDICTS):
-            end = f"an end at {format_instant(run.finished_at)}" if run.finished_at else "no end"
-            yield offence("S16", "undated", f"{case.title(run)} is {run.state}, and has {end}", run)
-        yield from _calls_are_within_their_attempts(case, run)
-    for attempt in case.history.attempts:
-        if attempt.started_at is not None and attempt.finished_at < attempt.started_at - CLOCK_STEP:
-            what = (
-                f"{case.subject(attempt.run)}: the attempt of fence {attempt.fence} finished before its start"
-            )
-            yield offence("S16", "backwards", what, attempt)
-        ended = case.runs.get(attempt.run)
-        # Written after the run in one transaction; the row of a loss belongs to an earlier fence.
-        if ended is None or attempt.fence != ended.fence or ended.finished_at is None:
-            continue
-        if attempt.finished_at < ended.finished_at - CLOCK_STEP:
-            what = (
-                f"{case.title(ended)} ended at {format_instant(ended.finished_at)}, its attempt before that"
-            )
-            yield offence("S16", "backwards", what, ended, attempt)
-
-
-def _calls_are_within_their_attempts(case: Case, run: Run) -> Iterator[Violation]:
-    """The clocks of targets may differ from the database's by as much as a clock may step."""
-    windows = {window.fence: window for window in case.windows[run.id]}
-    for call in case.calls.get(run.id, ()):
-        window = windows.get(call.fence)
-        if window is None or not case.history.clocks_agree:
-            continue
-        # Nothing can prevent a process that was stopped from making its call when it continues.
-        excused = case.history.unreachable and case.outcome(run.id, call.fence) is not None
-        late = call.at > window.until + CLOCK_STEP and not excused
-        if late or call.at < window.since - CLOCK_STEP:
-            what = f"{case.title(run)} was called at {call.at}, outside of its attempt of fence {call.fence}"
-            yield offence("S16", "outside", what, run, call, window)
 
 
 def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
@@ -194,7 +141,7 @@ def outcomes_stay_as_recorded(case: Case) -> Iterator[Violation]:
                 yield offence("S17", "letter", f"{case.title(run)} and its dead letter differ", run, letter)
         yield from _attempts_agree(case, run, rows)
         yield from _errors_are_kept(case, run, rows, last)
-        yield from _result_is_kept(case, run)
+        yield from _success_is_kept(case, run)
 
 
 def _event_agrees(case: Case, run: Run, event: LifecycleRecord, last: Attempt | None) -> Iterator[Violation]:
@@ -271,7 +218,9 @@ def _errors_are_kept(
         yield offence("S17", "error_gone", f"{case.title(run)} is {run.state} without an error", run, last)
 
 
-def _result_is_kept(case: Case, run: Run) -> Iterator[Violation]:
+def _success_is_kept(case: Case, run: Run) -> Iterator[Violation]:
+    if run.state == RunState.SUCCEEDED and run.reason is not None:
+        yield offence("S17", "reason", f"{case.title(run)} succeeded, and has the reason {run.reason}", run)
     if run.result is not None and run.state not in {RunState.SUCCEEDED, RunState.CANCELLED}:
         yield offence("S17", "result", f"{case.title(run)} is {run.state}, and has a result", run)
     if run.state != RunState.SUCCEEDED:

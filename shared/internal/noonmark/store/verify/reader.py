@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString, NamedTuple, TypeVar
 from uuid import UUID
 
 import psycopg
 
+from noonmark.store.database.instants import read_any_instant
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
+from noonmark.store.documents.columns import NEVER
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
 FIRST_ID: Final = UUID(int=0)
 LAST_ID: Final = UUID(int=2**128 - 1)
 _DAY: Final = timedelta(days=1)
+SOON: Final = timedelta(minutes=1)
+"""What is dated later than this from now is in the future, whichever clock said so."""
 _ROW_CHARS: Final = 100
 """Characters of an error that are read to compare rows."""
 _EVENT_CHARS: Final = 4000
@@ -35,6 +39,15 @@ class Queues(NamedTuple):
     slots: int
     limit_slots: int
     waits: int
+
+
+class Strays(NamedTuple):
+    """What `count_strays` returns: the number of rows that nothing will process."""
+
+    ended_timers: int
+    misplaced_timers: int
+    misplaced_messages: int
+    future_messages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,7 @@ class LedgerReader:
         self._namespaces = list(namespaces) if namespaces else None
         self._timeout_ms = int(timeout_seconds * 1000)
         self._compared = {"digests": digests, "error_chars": _EVENT_CHARS if digests else _ROW_CHARS}
+        self._now = datetime.min.replace(tzinfo=UTC)
         connection.autocommit = True
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
@@ -92,7 +106,8 @@ class LedgerReader:
             limits = {"timeout_ms": self._timeout_ms}
             row = self._connection.execute(statement("begin_verify_step"), limits).fetchone()
             assert row is not None
-            yield row[-1]
+            self._now = row[-1]
+            yield self._now
 
     def unknown_namespaces(self) -> list[str]:
         """Return those of the namespaces of this reader that do not exist."""
@@ -114,7 +129,7 @@ class LedgerReader:
         return found[0] if found is not None else None
 
     def runs(self, kind: type[T], span: Span, settled: datetime) -> list[T]:
-        """Return the runs of a step that have not changed since `settled`."""
+        """Return the runs of a step that have not changed since `settled`, or are dated in the future."""
         return self._rows(kind, statement("read_settled_runs"), self._range(span, settled) | self._compared)
 
     def repeated_runs(self, span: Span, ids: Sequence[str]) -> list[tuple[str, str]]:
@@ -149,16 +164,31 @@ class LedgerReader:
 
     def jobs(self, ids: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return jobs; the last field is since when the job is paused."""
-        return self._connection.execute(statement("read_jobs_of_runs"), {"ids": ids}).fetchall()
+        return self._tuples("read_jobs_of_runs", {"ids": ids})
 
-    def retry_policies(self, versions: Sequence[tuple[str, int]]) -> list[tuple[str, int, Any]]:
-        """Return (job, version, stored retry policy) of job versions that exist."""
+    def versions(self, versions: Sequence[tuple[str, int]]) -> list[tuple[str, int, Any, bool]]:
+        """Return (job, version, stored retry policy, whether targets report later) of existing versions."""
         which = {"jobs": [job for job, _ in versions], "versions": [version for _, version in versions]}
-        return self._connection.execute(statement("read_retry_policies"), which).fetchall()
+        return self._connection.execute(statement("read_versions_of_runs"), which).fetchall()
+
+    def slot_holders(self, span: Span, ids: Sequence[str]) -> set[str]:
+        """Return those of the unfinished runs for which the slot of their job is taken."""
+        where = {"ids": ids, "since": span.since, "until": span.until}
+        return {run_id for (run_id,) in self._connection.execute(statement("find_slot_holders"), where)}
+
+    def install_facts(self) -> tuple[int, set[int]]:
+        """Return the number of shards, and the ids of the releases of the zone data."""
+        row = self._connection.execute(statement("read_install_facts")).fetchone()
+        assert row is not None
+        return int(row[0]), set(row[1])
 
     def workers(self, kind: type[T], ids: Sequence[int]) -> list[T]:
         """Return those of the workers whose rows are not pruned yet."""
         return self._rows(kind, statement("read_workers_of_runs"), {"ids": ids})
+
+    def future_workers(self, kind: type[T]) -> list[T]:
+        """Return the workers that have a time in the future."""
+        return self._rows(kind, statement("read_future_workers"), {"soon": self._now + SOON})
 
     def newest_worker(self) -> int:
         """Return the highest id that was assigned to a worker; the highest possible if it is not readable."""
@@ -197,6 +227,12 @@ class LedgerReader:
         (found,) = self._rows(Queues, statement("measure_queues"), {"settled": settled, "cap": _CAP})
         return found
 
+    def strays(self, settled: datetime) -> Strays:
+        """Count rows that nothing will process; runs that ended after `settled` are not considered."""
+        where = {"settled": settled, "soon": self._now + SOON, "cap": _CAP}
+        (found,) = self._rows(Strays, statement("count_strays"), where)
+        return found
+
     def unsent_events(
         self, topics: Sequence[str], after: tuple[int, int, int], rows: int
     ) -> list[tuple[int, int, int, str, bytes]]:
@@ -219,21 +255,34 @@ class LedgerReader:
     def recurring_jobs(self, after: tuple[str, str], jobs: int) -> list[tuple[Any, ...]]:
         """Return the next jobs after (namespace, name); the last field is the instant a job waits for."""
         where = {"namespace": after[0], "name": after[1], "jobs": jobs, "namespaces": self._namespaces}
-        return self._connection.execute(statement("list_recurring_jobs"), where).fetchall()
+        where["never"] = NEVER
+        return self._tuples("list_recurring_jobs", where)
 
     def schedules(self, ids: Sequence[str], since: datetime) -> list[tuple[Any, ...]]:
         """Return (job, version, schedule, since, until) of the versions that were valid after `since`."""
-        return self._connection.execute(statement("read_schedules"), {"ids": ids, "since": since}).fetchall()
+        return self._tuples("read_schedules", {"ids": ids, "since": since})
 
     def instants(self, ids: Sequence[str], since: datetime, until: datetime) -> list[tuple[Any, ...]]:
         """Return (run, job, first instant, last instant, state, reason) of runs of jobs in a window."""
         where = {"ids": ids, "since": since, "until": until}
-        return self._connection.execute(statement("read_instants"), where).fetchall()
+        return self._tuples("read_instants", where)
 
     def _range(self, span: Span, settled: datetime) -> dict[str, Any]:
         where = {"since": span.since, "until": span.until, "after": span.after, "last": span.last}
-        return where | {"settled": settled, "namespaces": self._namespaces}
+        return where | {"settled": settled, "soon": self._now + SOON, "namespaces": self._namespaces}
+
+    def _tuples(self, name: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        return self._fetch(self._connection.cursor(), statement(name), values)
 
     def _rows(self, kind: type[T], query: LiteralString, values: dict[str, Any]) -> list[T]:
-        with self._connection.cursor(row_factory=row_of(kind)) as cursor:
-            return cursor.execute(query, values).fetchall()
+        return self._fetch(self._connection.cursor(row_factory=row_of(kind)), query, values)
+
+    def _fetch(self, cursor: psycopg.Cursor[T], query: LiteralString, values: dict[str, Any]) -> list[T]:
+        with cursor:
+            cursor.execute(query, values)
+            try:
+                return cursor.fetchall()
+            except psycopg.DataError:
+                # An instant that Python cannot represent. Reading all like this would slow down every check.
+                read_any_instant(cursor)
+                return cursor.execute(query, values).fetchall()
