@@ -148,7 +148,7 @@ FAULTS: dict[Callable[[Announced], None], tuple[dict[str, int], str]] = {
     a_lost_dead_letter_event: ({"S6": 1}, "dead"),
     a_second_verdict: ({"S4": 2}, "plain"),
     a_verdict_under_a_fence_that_never_was: ({"S4": 1}, "dead"),
-    a_success_that_is_queued_again: ({"S4": 1}, "plain"),
+    a_success_that_is_queued_again: ({"S4": 1, "S17": 1}, "plain"),
     a_rewritten_result: ({"S17": 1}, "plain"),
     a_deleted_result: ({"S17": 1}, "plain"),
     an_error_that_is_rewritten_everywhere: ({"S17": 2}, "dead"),
