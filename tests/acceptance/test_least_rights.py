@@ -58,7 +58,8 @@ def test_a_submission_by_kafka_and_one_by_rest_come_to_outcomes_that_the_observe
     installed: GuardedCluster,
 ) -> None:
     cluster, topics = installed.cluster, installed.cluster.topics
-    cluster.start(*(service for service in SERVICES if service != "watchdog"), api_port="0")
+    for node in [cluster.launch(service, api_port="0") for service in SERVICES if service != "watchdog"]:
+        cluster.await_ready(node, 240)
     load = Load()
     load.now(6)
     publish(installed.broker.client("publisher"), topics.submissions, load.events)

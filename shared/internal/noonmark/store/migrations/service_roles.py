@@ -64,7 +64,7 @@ def grant_service_rights(connection: psycopg.Connection) -> None:
         return
     there = [name for name in SERVICES if _exists(connection, role_of(name))]
     for statement in grant_statements(there, schema=schema):
-        connection.execute(sql.SQL(statement))  # type: ignore[arg-type]
+        connection.execute(sql.SQL(statement))
     _let_services_see_all_rows(connection)
 
 
