@@ -45,7 +45,6 @@ def refused(log: str) -> list[str]:
         "AUTHORIZATION",
         "permission denied",
         "this client may not",
-        "lag_not_measured",
     )
     return [line for line in log.splitlines() if any(word in line for word in words)]
 
