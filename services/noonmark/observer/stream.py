@@ -109,7 +109,7 @@ class StreamLoop:
             await self._end(app)
 
     def _remind(self) -> None:
-        """Log what to check while no partition is assigned: Faust waits in silence for a right that is missing."""
+        """Log what to check while no partition is assigned: Faust waits silently for a missing right."""
         now = time.monotonic()
         if self._placed or now - max(self._lost_at, self._reminded_at) < _REMIND_SECONDS:
             return
