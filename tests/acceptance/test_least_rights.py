@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from tests.support.cluster import wait_until
 from tests.support.guarded_broker import guarded_broker
 from tests.support.guarded_cluster import DATABASE, PASSWORD, GuardedCluster, guarded_cluster, login_of
 from tests.support.guarded_database import guarded_database
@@ -19,6 +20,7 @@ from tests.support.node import Node
 from tests.support.publish import Load, publish
 
 from noonmark.store.access.service_rights import SERVICES, TABLES, role_of, table_rights
+from noonmark.store.maintenance.housekeeping import drop_day
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -45,7 +47,6 @@ def refused(log: str) -> list[str]:
         "AUTHORIZATION",
         "permission denied",
         "this client may not",
-        "lag_not_measured",
     )
     return [line for line in log.splitlines() if any(word in line for word in words)]
 
@@ -58,7 +59,8 @@ def test_a_submission_by_kafka_and_one_by_rest_come_to_outcomes_that_the_observe
     installed: GuardedCluster,
 ) -> None:
     cluster, topics = installed.cluster, installed.cluster.topics
-    cluster.start(*(service for service in SERVICES if service != "watchdog"), api_port="0")
+    for node in [cluster.launch(service, api_port="0") for service in SERVICES if service != "watchdog"]:
+        cluster.await_ready(node, 240)
     load = Load()
     load.now(6)
     publish(installed.broker.client("publisher"), topics.submissions, load.events)
@@ -175,8 +177,17 @@ def test_functions_of_the_owner_can_be_executed_by_those_that_are_listed(
 def test_the_trigger_drops_days_that_it_does_not_own_and_nothing_else(installed: GuardedCluster) -> None:
     url = installed.database.verified(installed.database.url(DATABASE, login_of("trigger"), PASSWORD))
     with psycopg.connect(url, autocommit=True) as connection:
-        assert connection.execute("select noonmark_make_day('2020-02-02')").fetchone() == (True,)
-        assert connection.execute("select noonmark_drop_day('runs_20200202', 1)").fetchone() == (True,)
+        # Long after the days that a trigger makes, and drops, itself.
+        assert connection.execute("select noonmark_make_day('2061-02-02')").fetchone() == (True,)
+
+        def dropped() -> bool:
+            try:
+                return drop_day(connection, "runs_20610202")
+            except psycopg.errors.LockNotAvailable:
+                # Services use the ledger.
+                return False
+
+        wait_until(dropped, "the day to be dropped", 60)
         for other in ("jobs", "runs"):
             with pytest.raises(psycopg.errors.UndefinedTable, match="not a day of the ledger"):
                 connection.execute("select noonmark_drop_day(%s, 1)", [other])
@@ -212,7 +223,7 @@ def test_a_service_without_a_right_in_kafka_names_it_and_what_to_do(
     )
     line = next(line for line in whole_log(node).splitlines() if "noonmark rights kafka" in line)
     assert right in line or group in line, line
-    assert "grant its principal that right" in line
+    assert "principal that right" in line
 
 
 def test_a_dispatcher_without_a_right_lets_runs_wait_and_says_why(installed: GuardedCluster) -> None:

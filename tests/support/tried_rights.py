@@ -17,7 +17,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (
-    AclBindingFilter,
+    AclBinding,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -84,20 +84,20 @@ def tried_on_groups(client: Client, groups: Iterable[str], topic: str) -> dict[s
 def tried_on_cluster(client: Client) -> set[str]:
     """Return the operations on the whole cluster that were not refused."""
     admin = AdminClient(client())
-    every = AclBindingFilter(
-        ResourceType.ANY,
-        None,
-        ResourcePatternType.ANY,
-        None,
-        None,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
+    right = AclBinding(
+        ResourceType.TOPIC,
+        "granted",
+        ResourcePatternType.LITERAL,
+        "User:granted",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
     )
     broker = ConfigResource(ResourceType.BROKER, "1")
     threads = ConfigEntry("num.io.threads", "9", incremental_operation=AlterConfigOpType.SET)
     altered = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[threads])
     found: dict[str, Future[Any]] = {
-        "list rights": admin.describe_acls(every),
+        "grant rights": admin.create_acls([right])[right],
         "describe configs of a broker": admin.describe_configs([broker])[broker],
         "alter configs of a broker": admin.incremental_alter_configs([altered])[altered],
     }
@@ -159,7 +159,8 @@ def _readable(client: Client, topics: Sequence[str]) -> set[str]:
 
 
 def _writable(client: Client, topics: Sequence[str]) -> set[str]:
-    producer = Producer(client() | {"enable.idempotence": True, "message.timeout.ms": int(_SECONDS * 1000)})
+    # An idempotent producer that may write to no topic at all is refused before it tries one.
+    producer = Producer(client() | {"acks": "all", "message.timeout.ms": int(_SECONDS * 1000)})
     written: set[str] = set()
 
     def note(error: KafkaError | None, message: Any) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaError
 
-from noonmark.kafka.refusals import refusal
+from noonmark.kafka.refusals import WHERE_RIGHTS_ARE, refusal
 from noonmark.kafka.rights import Operation
 from noonmark.kafka.topics import Topics
 from noonmark.observer.outcome_store import OutcomeStore
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS: Final = 0.1
 _STUCK_SECONDS: Final = 60.0
+_REMIND_SECONDS: Final = 20.0
 _STOP_SECONDS: Final = 5.0
 
 
@@ -50,6 +51,7 @@ class StreamLoop:
         self._failure: BaseException | None = None
         self._busy_since = 0.0
         self._placed, self._lost_at = False, time.monotonic()
+        self._reminded_at = self._lost_at
         service.health.require("outcomes_kafka", "no partition is assigned yet")
         service.health.require("outcomes_database", "the database has not answered yet")
         from noonmark.observer.credentials import (  # noqa: PLC0415 - only this thread imports Faust
@@ -98,12 +100,26 @@ class StreamLoop:
                     self._progress.beat()
                 # While nothing can be read, all outcomes wait.
                 OBSERVER_LAG.set(self._store.lag if self._placed else time.monotonic() - self._lost_at)
+                self._remind()
                 await asyncio.sleep(_POLL_SECONDS)
             await _settle(starting)
         except Exception as error:  # noqa: BLE001 - whatever the error, a new application starts
             self._log.warning("stream_broke", error=f"{type(error).__name__}: {error}", **self._remedy(error))
         finally:
             await self._end(app)
+
+    def _remind(self) -> None:
+        """Log what to check while no partition is assigned: Faust waits silently for a missing right."""
+        now = time.monotonic()
+        if self._placed or now - max(self._lost_at, self._reminded_at) < _REMIND_SECONDS:
+            return
+        self._reminded_at = now
+        topic, group = self._topics.lifecycle, self._topics.group_observer
+        self._log.warning(
+            "no_partition_assigned",
+            hint=f"check that this client may READ topic {topic} and READ group {group}; if not, grant its"
+            f" principal that right, {WHERE_RIGHTS_ARE}",
+        )
 
     def _hangs(self) -> bool:
         return bool(self._busy_since) and time.monotonic() - self._busy_since > _STUCK_SECONDS
