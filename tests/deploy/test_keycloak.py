@@ -71,7 +71,6 @@ def set_up(keycloak: Keycloak, realm: str) -> None:
     life = {"access.token.lifespan": str(LIVES_SECONDS)}
     keycloak.add_client(realm, "brief", attributes=life, protocolMappers=[mapper])
     keycloak.add_client(realm, "without-audience")
-    keycloak.add_client(realm, "without-subject", defaultClientScopes=["roles"], protocolMappers=[mapper])
     keycloak.add_client(realm, "terminal", publicClient=True, directAccessGrantsEnabled=True)
     person = {"username": "ada", "firstName": "Ada", "lastName": "Lovelace", "email": "ada@example.com"}
     secret = {"type": "password", "value": PASSWORD, "temporary": False}
@@ -199,11 +198,6 @@ def test_a_token_for_another_audience_is_refused(keycloak, api):
 
     assert "it is for another audience" in detail
     assert f"whose `aud` contains {AUDIENCE}" in detail
-
-
-def test_a_token_without_a_subject_is_refused(keycloak, api):
-    token = keycloak.token("main", "without-subject", client_secret="without-subject", scope="")
-    assert "its `sub` claim is missing" in api.refusal(token["access_token"])
 
 
 def test_roles_can_be_those_of_the_realm(keycloak, api):
