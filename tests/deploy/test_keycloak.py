@@ -230,6 +230,16 @@ def test_who_is_disabled_gets_no_new_token_and_the_old_one_lives_to_its_end(keyc
         keycloak.change("main", kind, key, enabled=True)
 
 
+def test_an_expired_token_is_refused(api, short):
+    def refused() -> httpx.Response | None:
+        answer = api.ask(short)
+        return answer if answer.status_code != 200 else None
+
+    answer = eventually("the token expires", refused, seconds=60 + LIVES_SECONDS)
+    assert answer.status_code == 401
+    assert "the token has expired: get a new one" in answer.json()["detail"]
+
+
 def test_new_keys_are_accepted_and_removed_ones_refused_without_a_restart(keycloak, api, report):
     old, unseen = service_token(keycloak), service_token(keycloak)
     assert api.ask(old).status_code == 200
@@ -240,16 +250,6 @@ def test_new_keys_are_accepted_and_removed_ones_refused_without_a_restart(keyclo
     eventually("the new key is accepted", lambda: api.ask(new).status_code == 200, seconds=60)
     report.append(f"Keycloak: a new key was accepted after {time.monotonic() - began:.0f} s")
     assert "its issuer lists no key that could have signed it" in api.refusal(unseen)
-
-
-def test_an_expired_token_is_refused(api, short):
-    def refused() -> httpx.Response | None:
-        answer = api.ask(short)
-        return answer if answer.status_code != 200 else None
-
-    answer = eventually("the token expires", refused, seconds=60 + LIVES_SECONDS)
-    assert answer.status_code == 401
-    assert "the token has expired: get a new one" in answer.json()["detail"]
 
 
 def test_while_it_is_away_known_keys_are_enough(keycloak, api):
