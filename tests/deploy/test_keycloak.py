@@ -71,7 +71,6 @@ def set_up(keycloak: Keycloak, realm: str) -> None:
     life = {"access.token.lifespan": str(LIVES_SECONDS)}
     keycloak.add_client(realm, "brief", attributes=life, protocolMappers=[mapper])
     keycloak.add_client(realm, "without-audience")
-    keycloak.add_client(realm, "without-subject", defaultClientScopes=["roles"], protocolMappers=[mapper])
     keycloak.add_client(realm, "terminal", publicClient=True, directAccessGrantsEnabled=True)
     person = {"username": "ada", "firstName": "Ada", "lastName": "Lovelace", "email": "ada@example.com"}
     secret = {"type": "password", "value": PASSWORD, "temporary": False}
@@ -201,11 +200,6 @@ def test_a_token_for_another_audience_is_refused(keycloak, api):
     assert f"whose `aud` contains {AUDIENCE}" in detail
 
 
-def test_a_token_without_a_subject_is_refused(keycloak, api):
-    token = keycloak.token("main", "without-subject", client_secret="without-subject", scope="")
-    assert "its `sub` claim is missing" in api.refusal(token["access_token"])
-
-
 def test_roles_can_be_those_of_the_realm(keycloak, api):
     """As `realm_access.roles`, next to Keycloak's own."""
     keycloak.admin("POST", "/main/roles", {"name": "payroll:operator"})
@@ -236,6 +230,16 @@ def test_who_is_disabled_gets_no_new_token_and_the_old_one_lives_to_its_end(keyc
         keycloak.change("main", kind, key, enabled=True)
 
 
+def test_an_expired_token_is_refused(api, short):
+    def refused() -> httpx.Response | None:
+        answer = api.ask(short)
+        return answer if answer.status_code != 200 else None
+
+    answer = eventually("the token expires", refused, seconds=60 + LIVES_SECONDS)
+    assert answer.status_code == 401
+    assert "the token has expired: get a new one" in answer.json()["detail"]
+
+
 def test_new_keys_are_accepted_and_removed_ones_refused_without_a_restart(keycloak, api, report):
     old, unseen = service_token(keycloak), service_token(keycloak)
     assert api.ask(old).status_code == 200
@@ -246,16 +250,6 @@ def test_new_keys_are_accepted_and_removed_ones_refused_without_a_restart(keyclo
     eventually("the new key is accepted", lambda: api.ask(new).status_code == 200, seconds=60)
     report.append(f"Keycloak: a new key was accepted after {time.monotonic() - began:.0f} s")
     assert "its issuer lists no key that could have signed it" in api.refusal(unseen)
-
-
-def test_an_expired_token_is_refused(api, short):
-    def refused() -> httpx.Response | None:
-        answer = api.ask(short)
-        return answer if answer.status_code != 200 else None
-
-    answer = eventually("the token expires", refused, seconds=60 + LIVES_SECONDS)
-    assert answer.status_code == 401
-    assert "the token has expired: get a new one" in answer.json()["detail"]
 
 
 def test_while_it_is_away_known_keys_are_enough(keycloak, api):

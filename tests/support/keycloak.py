@@ -59,7 +59,7 @@ class Keycloak:
     def grant(self, realm: str, client: str, **form: str) -> httpx.Response:
         """Ask for a token: with the secret of a client, or with the password of a user."""
         kind = "password" if "password" in form else "client_credentials"
-        form = {"grant_type": kind, "client_id": client, "scope": "openid", **form}
+        form = {"grant_type": kind, "client_id": client, **form}
         return self.client.post(f"/realms/{realm}/protocol/openid-connect/token", data=form)
 
     def token(self, realm: str, client: str, **form: str) -> dict[str, Any]:
