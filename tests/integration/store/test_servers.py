@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, open_world, outcome
+from tests.support.stack import Postgres
 
 from noonmark.core.ids import uuid7
 from noonmark.core.states import Lane, RunState
@@ -15,7 +17,7 @@ from noonmark.devstack.postgres.server import BIN_VARIABLE, start_postgres
 from noonmark.settings import Settings
 from noonmark.store.claims import claims
 from noonmark.store.maintenance import housekeeping
-from noonmark.store.migrations.migrate import MINIMUM_SERVER, migrate, status
+from noonmark.store.migrations.migrate import MINIMUM_SERVER, SchemaError, migrate, status
 from noonmark.store.outbox import relay
 from noonmark.store.runs import leases, worker_lease
 
@@ -92,3 +94,19 @@ def test_a_run_goes_all_the_way_on_the_servers_of_debian(debian_url):
     assert found.server_version >= MINIMUM_SERVER
     assert found.shards == SHARDS
     go_all_the_way(debian_url)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_with_another_encoding_is_refused_with_what_to_do(
+    postgres_server: Postgres, encoding: str
+) -> None:
+    name = f"encoded_{uuid4().hex[:12]}"
+    postgres_server.run(f"create database {name} encoding '{encoding}' locale 'C' template template0")
+    try:
+        for use in (migrate, status):
+            with pytest.raises(
+                SchemaError, match=rf"has the encoding {encoding}; noonmark needs UTF8: create"
+            ):
+                use(postgres_server.url_of(name))
+    finally:
+        postgres_server.run(f"drop database {name}")

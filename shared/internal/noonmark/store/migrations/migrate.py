@@ -68,8 +68,6 @@ class SchemaStatus:
     def problems(self) -> list[str]:
         """Sentences that say what is wrong and what to do; empty if the database is ready."""
         found = []
-        if self.server_version < MINIMUM_SERVER:
-            found.append(f"Postgres {self.server_version // 10_000} is too old; noonmark needs 15 or newer")
         if self.revision.problem is not None:
             found.append(self.revision.problem)
         elif self.days_ahead < 1:
@@ -98,14 +96,11 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
         days_ahead: number of days after today for which partitions are created.
 
     Raises:
-        SchemaError: the server is too old, the API's role does not exist and cannot be created, or the schema is
-            of a later release and this one cannot use it.
+        SchemaError: the server is too old, the database has another encoding than UTF8, the API's role does not
+            exist and cannot be created, or the schema is of a later release and this one cannot use it.
     """
     with connect(dsn, application="migrate", autocommit=True) as connection:
-        if connection.info.server_version < MINIMUM_SERVER:
-            raise SchemaError(
-                f"Postgres {connection.info.server_version // 10_000} is too old; noonmark needs 15 or newer"
-            )
+        _check_server(connection)
         try:
             ensure_api_role(connection)
         except RoleError as error:
@@ -126,6 +121,20 @@ def migrate(dsn: str, *, shards: int = DEFAULT_SHARDS, days_ahead: int = 3) -> N
             grant_service_rights(connection)
 
 
+def _check_server(connection: psycopg.Connection) -> None:
+    """Refuse a server or database on which no statement of this release can be relied on."""
+    if connection.info.server_version < MINIMUM_SERVER:
+        raise SchemaError(
+            f"Postgres {connection.info.server_version // 10_000} is too old; noonmark needs 15 or newer"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise SchemaError(
+            f"database {connection.info.dbname!r} has the encoding {encoding}; noonmark needs UTF8: create the database"
+            f" with `create database {connection.info.dbname} encoding 'UTF8' template template0`"
+        )
+
+
 def make_day(connection: psycopg.Connection, day: date) -> bool:
     """Create the ledger's partition of a day; return whether it was missing."""
     row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
@@ -133,8 +142,13 @@ def make_day(connection: psycopg.Connection, day: date) -> bool:
 
 
 def status(dsn: str) -> SchemaStatus:
-    """Read the status of the database, without any change."""
+    """Read the status of the database, without any change.
+
+    Raises:
+        SchemaError: the server is too old, or the database has another encoding than UTF8.
+    """
     with connect(dsn, application="migrate") as connection:
+        _check_server(connection)
         revision = read_revision(connection)
         shards, days_ahead, active = None, -1, None
         if revision.current is not None:
