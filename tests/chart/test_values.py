@@ -164,7 +164,7 @@ def test_values_that_the_schema_does_not_know_are_refused():
 
 def test_values_that_the_pages_show_are_taken():
     shown = [block.code for block in blocks_of(chart.ROOT / "docs/kubernetes.md", "yaml")]
-    assert len(shown) == 2
+    assert len(shown) == 3
     for values in shown:
         needed = {"database": {"existingSecret": "a"}, "kafka": {"bootstrap": "kafka:9092"}}
         done = chart.template(yaml.safe_dump({**needed, **yaml.safe_load(values)}))

@@ -26,7 +26,6 @@ def recorder(world, emptied_database):
     service = Service(
         "worker", Settings(database_url=emptied_database), Health(), threading.Event(), get_logger()
     )
-    settled = threading.Event()
     made = RecorderLoop(
         service,
         TOPICS,
@@ -34,18 +33,18 @@ def recorder(world, emptied_database):
         StartBatches(),
         shards=SHARDS,
         identity=lambda: worker,
-        settled=lambda _: settled.set(),
+        settled=lambda _: None,
     )
     thread = threading.Thread(target=made.run, args=[service.stop])
     thread.start()
-    yield made, worker, settled
+    yield made, worker
     made.close()
     thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
 def test_the_neighbours_of_details_that_cannot_be_stored_keep_theirs(world, recorder):
-    made, worker, _ = recorder
+    made, worker = recorder
     runs = world.started(worker, 7)
     outcomes = []
     for number, run in enumerate(runs):
@@ -62,12 +61,11 @@ def test_the_neighbours_of_details_that_cannot_be_stored_keep_theirs(world, reco
 
 
 def test_a_note_that_is_no_json_is_dropped_and_the_verdict_stands(world, recorder):
-    made, worker, settled = recorder
+    made, worker = recorder
     bad, good = world.started(worker, 2)
     extras = OutcomeExtras(note=Note(bad, 1, checkpoint=b"{", version=1))
     extras.logged().add("a line")
     made.put([outcome(bad, RunState.DEAD, reason="x", error="boom", extras=extras), outcome(good)])
-    assert settled.wait(PATIENCE)
+    wait_until(lambda: world.run(good.id)["state"] == "succeeded", "the outcome beside it", PATIENCE)
     assert (world.run(bad.id)["state"], world.run(bad.id)["error"]) == ("dead", "details could not be stored")
-    assert world.run(good.id)["state"] == "succeeded"
     assert world.count("run_notes") == world.count("attempt_logs") == 0

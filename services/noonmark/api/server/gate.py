@@ -13,6 +13,7 @@ from collections.abc import Mapping, MutableMapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Protocol
+from uuid import UUID
 
 from anyio import to_thread
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -329,14 +330,22 @@ def _write_failure(caller: Caller, scope: Scope, status: int) -> None:
 def _namespace_of_path(session: Session, scope: Scope) -> str | None:
     """Return the namespace of the object that a path names, for requests that failed before it was read."""
     ids: Mapping[str, Any] = scope.get("path_params", {})
-    if (job_id := ids.get("job_id")) is not None:
+    if (job_id := _uuid(ids.get("job_id"))) is not None:
         return lookups.namespace_of_job(session.sql, job_id)
-    if (run_id := ids.get("run_id")) is not None:
+    if (run_id := _uuid(ids.get("run_id"))) is not None:
         return lookups.namespace_of_run(session.sql, run_id)
-    if (backfill_id := ids.get("backfill_id")) is not None:
+    if (backfill_id := _uuid(ids.get("backfill_id"))) is not None:
         found = show_backfill(session.sql, backfill_id)
         return found["namespace"] if found is not None else None
     return None
+
+
+def _uuid(value: object) -> UUID | None:
+    """Return an id of a path that was not parsed yet; None if it is missing or no id."""
+    try:
+        return UUID(str(value))
+    except ValueError:
+        return None
 
 
 def _not_accepted(error: AuthenticationError) -> ProblemError:
