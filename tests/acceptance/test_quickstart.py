@@ -44,7 +44,7 @@ SAYS = {
     'curl -sS -H "Authorization: Bearer $KEY" "$URL/v1/jobs?label=team:finance"': ["nightly-report"],
     "noonmark signing-key show default": ["whsec_"],
     "noonmark why close-books": ["close-books"],
-    "noonmark dead redrive --since yesterday --until today --yes": ["no dead letter"],
+    "noonmark dead redrive --since yesterday --until today --yes": ["redrive of 0 dead runs"],
     'noonmark job pause --label team:finance --reason "the ledger is being migrated" --yes': ["close-books"],
     "noonmark admin key create lena --grant default=viewer --expires-in 90d": ["nmk_"],
     "noonmark run logs nightly-report -f": ["run is succeeded"],
@@ -123,15 +123,20 @@ def test_every_command_of_the_pages_works_and_shows_what_it_is_there_to_show(tmp
         "noonmark run list --job tick": lambda: bool(items("noonmark run list --job tick --state succeeded")),
         "noonmark dead list": lambda: bool(items("noonmark dead list")),
     }
-    transcript = []
+    transcript: list[str] = []
+    wrong: list[str] = []
     try:
         for command in commands():
             if command in before:
                 wait_for(before[command], command)
             shown = shell(INSTEAD.get(command, command))
             transcript.append(f"$ {command}\n{shown}")
-            for text in SAYS.get(command, []):
-                assert text in shown, transcript[-1]
+            wrong += [
+                f"{text!r} is missing in\n{transcript[-1]}"
+                for text in SAYS.get(command, [])
+                if text not in shown
+            ]
+        assert not wrong, "\n".join(wrong)
         assert all(any(command in line for line in transcript) for command in SAYS)
     finally:
         shell("noonmark dev down")

@@ -155,9 +155,7 @@ def test_a_job_is_declared_once_whether_its_namespace_is_written_or_not(apply, d
 
 def test_prune_ends_the_jobs_of_the_set_that_are_gone_and_no_others(apply, noonmark, database):
     apply("--set", "reports", a=TICK, b=SYNC)
-    noonmark(
-        "job", "create", "--type", "python", "--handler", "a.b", "--name", "other", "--schedule", "@daily"
-    )
+    noonmark("job", "create", "--handler", "a.b", "--name", "other", "--schedule", "@daily")
     dry = apply("--set", "reports", "--prune", "--dry-run", a=TICK)
     assert counts(dry) == (0, 0, 1, 1)
     assert versions(database)["sync"] == (1, "active")

@@ -38,7 +38,9 @@ def create(
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the job; identifies recurring jobs.")
     ] = None,
-    handler: Annotated[str | None, typer.Option("--handler", help="Handler of a Python job.")] = None,
+    handler: Annotated[
+        str | None, typer.Option("--handler", help="Handler of a Python job; implies --type python.")
+    ] = None,
     payload: Annotated[
         str | None, typer.Option("--payload", help="Payload as JSON; its form depends on the type.")
     ] = None,
@@ -72,7 +74,7 @@ def create(
 ) -> None:
     """Create a job from options, a file, or both."""
     given: dict[str, Any] = {
-        "type": kind,
+        "type": kind or ("python" if handler and file is None else None),
         "name": name,
         "handler": handler,
         "payload": _json_of(payload, "--payload"),
@@ -87,8 +89,11 @@ def create(
         "namespace": namespace,
     }
     options = {field: value for field, value in given.items() if value is not None}
-    if file is None and kind is None:
-        raise CliError("give --type and the options it needs, or a file with -f", ExitCode.USAGE)
+    if file is None and "type" not in options:
+        raise CliError(
+            "give --handler for a Python job, --type and the options it needs for others, or a file with -f",
+            ExitCode.USAGE,
+        )
     from noonmark.cli.submissions.submit import read_documents  # noqa: PLC0415
 
     documents: Sequence[dict[str, Any]] = read_documents(file) if file is not None else [{}]
