@@ -348,8 +348,12 @@ def test_whatever_happens_at_once_to_the_same_runs_the_ledger_adds_up(world: Wor
     verdicts_add_up(world)
     world.db.execute("delete from outbox")  # relayed
     world.turn_clock(timedelta(minutes=10))
-    # These sessions retry at random, whatever the budget of the job allows.
-    assert [one for one in check(world).findings if one.kind != "attempts"] == []
+    # These sessions retry and leave runs to targets at random, whatever the job allows.
+    assert [
+        one.sentence
+        for one in check(world).findings
+        if one.kind != "attempts" and "its target, which does not report outcomes" not in one.sentence
+    ] == []
 
 
 def come_to_rest(world: World, session: Session) -> None:
