@@ -62,7 +62,7 @@ def tried_on_topics(client: Client, topics: Sequence[str], absent: Sequence[str]
         "alter configs": admin.incremental_alter_configs(altered),
     }
     tried = {operation: _allowed(found) for operation, found in futures.items()}
-    # Nobody finds the leader of a topic that it may not see.
+    # A client cannot find the leader of a topic that it may not see.
     seen = [TopicPartition(name, 0, 1) for name in sorted(tried["describe"])]
     tried["delete records"] = _allowed(admin.delete_records(seen)) if seen else set()
     tried["read"] = _readable(client, topics)

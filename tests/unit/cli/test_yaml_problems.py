@@ -1,4 +1,4 @@
-"""What is wrong with a YAML file is told in our words, with line and column."""
+"""Problems of a YAML file are reported in plain words, with line and column."""
 
 import pytest
 import yaml

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 _RULES: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
 _ABOUT_RULES: Final = "Rules between fields. In `if`, they do not hide the fields from code generators."
 _TYPE_OF: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
 _NAMED: Final = ("properties", "patternProperties", "$defs")
+_VALUES: Final = ("default", "enum", "const", "examples", "example")
 
 
 def readable(schema: Any) -> Any:
@@ -28,14 +29,7 @@ def readable(schema: Any) -> Any:
         return [readable(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made = {
-        key: {name: readable(field) for name, field in value.items()}
-        if key in _NAMED
-        else value
-        if key in {"default", "enum", "const", "examples", "example"}
-        else readable(value)
-        for key, value in schema.items()
-    }
+    made = _with_parts(schema, readable, unchanged=_VALUES)
     _type_words(made)
     _flatten_unions(made)
     _type_keys(made)
@@ -55,19 +49,28 @@ def without_defaults(schema: Any) -> Any:
         return [without_defaults(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made = {
-        key: {name: without_defaults(field) for name, field in value.items()}
-        if key in _NAMED
-        else without_defaults(value)
-        for key, value in schema.items()
-        if key != "default"
-    }
+    made = _with_parts(schema, without_defaults, unchanged=("default",))
+    made.pop("default", None)
     text = str(made.get("description", ""))
     if "default" in schema and text and not re.search(r"\bdefault\b", text, re.IGNORECASE):
         value = schema["default"]
         shown = f"{value:g}" if isinstance(value, float) else json.dumps(value)
         made["description"] = f"{text.rstrip('.')}. Default: {shown}."
     return made
+
+
+def _with_parts(
+    schema: Mapping[str, Any], rewrite: Callable[[Any], Any], *, unchanged: Sequence[str]
+) -> dict[str, Any]:
+    """Return a copy of a schema with each part rewritten, except for the keywords that contain values."""
+    return {
+        key: {name: rewrite(field) for name, field in value.items()}
+        if key in _NAMED
+        else value
+        if key in unchanged
+        else rewrite(value)
+        for key, value in schema.items()
+    }
 
 
 def _type_words(schema: dict[str, Any]) -> None:
