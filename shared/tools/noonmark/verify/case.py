@@ -93,6 +93,7 @@ class Case:
         self.runs: dict[str, Run] = {run.id: run for run in history.runs}
         self.runs_of: dict[str, list[Run]] = _grouped((run.job, run) for run in history.runs)
         self.versions: dict[tuple[str, int], Version] = {(v.job, v.version): v for v in history.versions}
+        self.versions_of: dict[str, list[Version]] = _grouped((v.job, v) for v in history.versions)
         self.calls: dict[str, list[Call]] = _grouped((call.run, call) for call in history.calls)
         self.attempts: dict[str, list[Attempt]] = _grouped((a.run, a) for a in history.attempts)
         self.deaths: dict[str, list[Death]] = _grouped((death.run, death) for death in history.deaths or ())
@@ -158,8 +159,8 @@ class Case:
             # No recurring instant is due before its job exists.
             yield from (at for at in given if at <= last and (len(given) == 1 or at >= job.created_at))
             return
-        for version in self.history.versions:
-            schedule = self.schedules.get((job.id, version.version)) if version.job == job.id else None
+        for version in self.versions_of.get(job.id, ()):
+            schedule = self.schedules.get((job.id, version.version))
             if schedule is not None:
                 yield from self._instants(job, version, schedule, last)
 

@@ -47,7 +47,7 @@ def no_instant_is_silent(case: Case) -> Iterator[Violation]:
 def _on_arrival(case: Case, job: str) -> bool:
     if case.name(job) in case.expected.instants:
         return case.expected.instants[case.name(job)] is None
-    return all(v.schedule is None for v in case.history.versions if v.job == job)
+    return all(version.schedule is None for version in case.versions_of.get(job, ()))
 
 
 def nothing_is_stuck(case: Case) -> Iterator[Violation]:

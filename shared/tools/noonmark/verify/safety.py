@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
@@ -346,7 +347,11 @@ def tenants_stay_apart(case: Case) -> Iterator[Violation]:
 
 def higher_lanes_go_first(case: Case) -> Iterator[Violation]:
     """S14: while a higher lane waits for long, lower ones start no more than their share."""
-    starts = sorted((window.since, run) for run in case.history.runs for window in case.windows[run.id][:1])
+    starts: dict[int, list[datetime]] = defaultdict(list)
+    for run in case.history.runs:
+        starts[run.lane] += [window.since for window in case.windows[run.id][:1]]
+    for begun in starts.values():
+        begun.sort()
     for run in case.history.runs:
         windows = case.windows[run.id]
         if run.lane > 1 or run.queued_at is None or len(windows) != 1 or windows[0].fence != 1:
@@ -356,9 +361,11 @@ def higher_lanes_go_first(case: Case) -> Iterator[Violation]:
             f.since <= until and since <= f.until + case.bound for f in case.history.faults or ()
         ):
             continue
-        between = [other for at, other in starts if since <= at < until]
-        lower = sum(other.lane > run.lane for other in between)
-        if len(between) >= _ENOUGH and lower > _SHARE * len(between):
+        between = {
+            lane: bisect_left(begun, until) - bisect_left(begun, since) for lane, begun in starts.items()
+        }
+        lower = sum(count for lane, count in between.items() if lane > run.lane)
+        if (among := sum(between.values())) >= _ENOUGH and lower > _SHARE * among:
             what = (
                 f"{case.title(run)} waited {until - run.queued_at} while {lower} runs of lower lanes started"
             )
