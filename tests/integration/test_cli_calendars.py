@@ -163,7 +163,7 @@ def test_single_entries_are_added_and_removed(noonmark, emptied_database):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["us", "--add", "soon"], "--add 'soon' is not a calendar entry; allowed: a day such as"),
+        (["us", "--add", "soon"], "--add 'soon' is not a calendar entry; expected a day such as"),
         (["us", "--add", "2026-13-01"], "--add: dates[0] is 2026-13-01"),
         (["us", "--remove", "2026-12-31"], "--remove 2026-12-31: calendar us has no such entry"),
         (["us", "--add", "SAT", "--date", "2026-12-25"], "give --add and --remove, or all days"),
@@ -253,12 +253,12 @@ def test_a_calendar_that_is_not_there_is_a_sentence(noonmark, command):
         (["--file", "x.yaml", "--date", "2026-12-25"], "give --file or single days, not both"),
         (["--file", "missing.yaml"], "cannot read missing.yaml"),
         (["--file", "bad.yaml"], "bad.yaml is neither JSON nor YAML: line "),
-        (["--file", "list.json"], "list.json: calendar is an array; allowed: an object"),
-        (["--file", "wrong.yaml"], "wrong.yaml: dates[0] is 'soon', which is not a date; allowed"),
+        (["--file", "list.json"], "list.json: calendar is an array; expected an object"),
+        (["--file", "wrong.yaml"], "wrong.yaml: dates[0] is 'soon', which is not a date; expected"),
         (["--date", "25.12.2026"], "dates[0] is '25.12.2026', which is not a date"),
         (["--range", "2026-12-25"], "--range '2026-12-25' has no end; write both days"),
         (["--range", "2026-12-25..x"], "ranges[0].last is 'x', which is not a date"),
-        (["--weekday", "SAX"], "weekdays[0] is 'SAX'; allowed: MON"),
+        (["--weekday", "SAX"], "weekdays[0] is 'SAX'; expected MON"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

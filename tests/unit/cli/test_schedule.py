@@ -160,11 +160,11 @@ def test_instants_before_1970_can_be_looked_at():
         (["--cron", "0 0 31 2 *"], "day-of-month", 5, "February has no day 31"),
         (["--cron", "0 9 * *"], "cron", None, "has 4 fields"),
         (["--cron", ""], "cron", None, "0 fields"),
-        (["--cron", "0 9 * * *", "--dialect", "solaris"], "dialect", None, "allowed: unix, quartz"),
-        (["--cron", "0 9 * * *", "--seconds-field", "middle"], "seconds_field", None, "allowed: first, last"),
+        (["--cron", "0 9 * * *", "--dialect", "solaris"], "dialect", None, "expected unix, quartz"),
+        (["--cron", "0 9 * * *", "--seconds-field", "middle"], "seconds_field", None, "expected first, last"),
         (["--every", "PT1H", "--dialect", "unix"], "dialect", None, "for cron schedules only"),
-        ([*CRON, "--dst-gap", "never"], "dst_gap", None, "allowed: auto, run_after, skip, shift"),
-        ([*CRON, "--dst-overlap", "never"], "dst_overlap", None, "allowed: auto, first, last, both"),
+        ([*CRON, "--dst-gap", "never"], "dst_gap", None, "expected auto, run_after, skip, shift"),
+        ([*CRON, "--dst-overlap", "never"], "dst_overlap", None, "expected auto, first, last, both"),
         (["--cron", "0 9 * * *", "--zone", "America/New_Yrok"], "zone", None, "'America/New_York'"),
         (["--every", "PT0S"], "every", None, "out of range"),
         (["--every", "P1M"], "every", None, "a month has no fixed length"),
@@ -251,6 +251,8 @@ def test_errors_of_documents_speak_of_fields():
         ("rate(5 minutes)", "is AWS's rate(...); write --every 5m"),
         ("0 0 9 ? * 2-6 2027", "write --cron '0 0 9 ? * 2-6 2027' --dialect quartz"),
         ("@every 1h30m", "is a fixed period; write --every 1h30m"),
+        ("daily", "is systemd's OnCalendar=; write --cron '0 0 * * *'"),
+        ("Mon..Fri 09:00", "write --cron '0 9 * * MON-FRI'"),
     ],
 )
 def test_a_text_that_is_no_cron_expression_gets_the_option_it_is_for(text, hint):
@@ -258,7 +260,7 @@ def test_a_text_that_is_no_cron_expression_gets_the_option_it_is_for(text, hint)
 
 
 def test_a_hint_is_given_only_where_the_text_is_another_kind():
-    for text in ("0 9 * *", "61 * * * *", "@sometimes", "daily"):
+    for text in ("0 9 * *", "61 * * * *", "@sometimes", "Mon *-*-13", "2027-*-* 9:00", "12:00 noon"):
         assert "; write --" not in error("--cron", text)["message"]
 
 

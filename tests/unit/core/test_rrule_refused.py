@@ -14,7 +14,7 @@ REFUSED = [
     # text with ^ before the character that the message names, field, words of the message
     ("FREQ=^FORTNIGHTLY", "FREQ", "use SECONDLY, MINUTELY, HOURLY, DAILY, WEEKLY, MONTHLY, YEARLY"),
     ("^INTERVAL=2", "FREQ", "has no FREQ"),
-    ("FREQ=DAILY;^COLOUR=RED", None, "allowed are NAME=VALUE"),
+    ("FREQ=DAILY;^COLOUR=RED", None, "expected NAME=VALUE"),
     ("FREQ=DAILY;^RSCALE=HEBREW", None, "RFC 7529"),
     ("FREQ=DAILY;^;BYHOUR=9", None, "nothing is before the semicolon"),
     ("FREQ=DAILY;^;", None, "nothing is before the semicolon"),
@@ -56,7 +56,7 @@ REFUSED = [
     ("FREQ=MONTHLY;BYSETPOS=^1", "BYSETPOS", "no set to choose from"),
     ("FREQ=WEEKLY;WKST=^1", "WKST", "use MO, TU"),
     ("RRULE:FREQ=DAILY\n^EXRULE:FREQ=WEEKLY", "EXRULE", "RFC 5545 removed it"),
-    ("RRULE:FREQ=DAILY\n^DTEND:20260105T090000", None, "allowed: RRULE, RDATE, EXDATE, DTSTART"),
+    ("RRULE:FREQ=DAILY\n^DTEND:20260105T090000", None, "expected RRULE, RDATE, EXDATE, DTSTART"),
     ("RRULE:FREQ=DAILY\n^!!", None, "is not a property"),
     ("RRULE^ FREQ=DAILY", "RRULE", "needs a colon"),
     ("RRULE;^X=Y:FREQ=DAILY", "RRULE", "takes no parameter"),

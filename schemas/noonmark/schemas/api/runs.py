@@ -247,4 +247,4 @@ class RunChange(Answer):
 
     id: UUID
     state: RunState
-    reason: Annotated[str | None, Field(description="Same as `reason` of runs.")] = None
+    reason: Annotated[str | None, Field(description="Same as `reason` of runs: null for a success.")] = None

@@ -101,7 +101,7 @@ def _seed(name: object) -> str:
 
 
 def _schedule_problem(error: ScheduleError) -> FieldError:
-    message, _, expected = error.message.partition("; allowed: ")
+    message, _, expected = error.message.partition("; expected ")
     if error.position is not None and f"character {error.position}" not in message:
         message += f" (character {error.position})"
     return FieldError("/schedule" + error.pointer, message, expected)

@@ -243,7 +243,7 @@ def _contexts_of(found: Mapping[str, Any], path: Path) -> Contexts:
         wrong = [part for part, value in table.items() if not _fits(part, value)]
         if wrong:
             raise CliError(
-                f"{path}: context {name}: {wrong[0]} is unknown or has the wrong type; allowed:"
+                f"{path}: context {name}: {wrong[0]} is unknown or has the wrong type; expected"
                 f" {', '.join(_TEXTS)} (strings) and {_ALLOW_HTTP} (true or false)",
                 ExitCode.USAGE,
             )

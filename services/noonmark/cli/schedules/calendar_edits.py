@@ -128,7 +128,7 @@ def _read_entries(given: Sequence[str], option: str) -> Calendar:
             body["weekdays"].append(entry)
         else:
             raise CliError(
-                f"{option} {entry!r} is not a calendar entry; allowed: a day such as 2026-12-25, days such"
+                f"{option} {entry!r} is not a calendar entry; expected a day such as 2026-12-25, days such"
                 " as 2026-12-24..2027-01-01, a weekday such as SAT, or a day of every year such as 12-25",
                 ExitCode.USAGE,
             )

@@ -41,7 +41,7 @@ def read_calendars(given: Sequence[str]) -> dict[str, Calendar]:
     for item in given:
         name, equals, file = item.partition("=")
         if not (name and equals and file):
-            raise InputError("calendar", f"--calendar is {shortened(item)}; allowed: NAME=FILE")
+            raise InputError("calendar", f"--calendar is {shortened(item)}; expected NAME=FILE")
         text = _text_of(file, "calendar")
         try:
             if text.lstrip("\ufeff \r\n").upper().startswith("BEGIN:VCALENDAR"):

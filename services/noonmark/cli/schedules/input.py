@@ -96,7 +96,7 @@ class Reading:
         if isinstance(document, str | list):
             document = {"schedule": document}
         if not isinstance(document, Mapping):
-            raise InputError(None, f"is {type_name(document)}; allowed: a job document or a schedule")
+            raise InputError(None, f"is {type_name(document)}; expected a job document or a schedule")
         name = document.get("name") if isinstance(document.get("name"), str) else None
         below = "" if any(kind in document for kind in _KINDS) else "/schedule"
         value = document if not below else document.get("schedule")
@@ -261,7 +261,7 @@ def read_count(given: str, option: str, most: int = MAX_COUNT) -> int:
     number = int(given) if re.fullmatch(r"[0-9]{1,9}", given.strip()) else 0
     if not 1 <= number <= most:
         shown = option.replace("_", "-")
-        raise InputError(option, f"--{shown} is {shortened(given)}; allowed: a whole number from 1 to {most}")
+        raise InputError(option, f"--{shown} is {shortened(given)}; expected a whole number from 1 to {most}")
     return number
 
 

@@ -49,7 +49,7 @@ def parse_instant(value: object) -> datetime:
     Raises:
         ValueError: not a string, no offset, no such date, or outside the years 1970 to 9999.
     """
-    allowed = "allowed: an RFC 3339 instant with its offset, such as 2026-06-01T09:00:00Z, in 1970 or later"
+    allowed = "expected an RFC 3339 instant with its offset, such as 2026-06-01T09:00:00Z, in 1970 or later"
     if not isinstance(value, str):
         raise ValueError(f"is {type_name(value)}; {allowed}")  # noqa: TRY004 - the document is wrong, not the code
     if not _RFC3339.fullmatch(value):

@@ -208,7 +208,7 @@ def _instant(text: str, pointer: str) -> datetime:
     try:
         return parse_instant(text)
     except ValueError as error:
-        message, _, expected = str(error).partition("; allowed: ")
+        message, _, expected = str(error).partition("; expected ")
         raise Refused([FieldError(pointer, message, expected)]) from None
 
 

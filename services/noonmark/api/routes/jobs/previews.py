@@ -126,7 +126,7 @@ def _instant(text: str | None, pointer: str) -> datetime | None:
     try:
         return None if text is None else parse_instant(text)
     except ValueError as error:
-        message, _, expected = str(error).partition("; allowed: ")
+        message, _, expected = str(error).partition("; expected ")
         raise Refused([FieldError(pointer, message, expected)]) from None
 
 

@@ -150,12 +150,12 @@ class Calendar:
             CalendarError: a field is unknown, of a wrong type or value, or holds too much.
         """
         if not isinstance(body, Mapping):
-            raise CalendarError("", f"calendar is {type_name(body)}; allowed: an object with {_options()}")
+            raise CalendarError("", f"calendar is {type_name(body)}; expected an object with {_options()}")
         for key in body:
             if key not in _KEYS:
                 pointer = "/" + str(key)[:80].replace("~", "~0").replace("/", "~1")
                 raise CalendarError(
-                    pointer, f"unknown field {shortened(str(key))}; allowed: {', '.join(_KEYS)}"
+                    pointer, f"unknown field {shortened(str(key))}; expected {', '.join(_KEYS)}"
                 )
         if not body:
             raise CalendarError("", f"calendar has no days; give at least one of {_options()}")
@@ -227,7 +227,7 @@ def read_day(value: object, pointer: str) -> date:
     Raises:
         CalendarError: no date, or outside 1970 to 2199.
     """
-    allowed = f"allowed: a date such as 2026-12-25, from {FIRST_DAY} to {LAST_DAY}"
+    allowed = f"expected a date such as 2026-12-25, from {FIRST_DAY} to {LAST_DAY}"
     where = _where(pointer)
     if isinstance(value, date) and not isinstance(value, datetime):
         day = value
@@ -253,7 +253,7 @@ def _read_range(value: object, pointer: str) -> DayRange:
             if isinstance(value, Mapping)
             else f"is {type_name(value)}"
         )
-        raise CalendarError(pointer, f"{where} {shown}; allowed: an object with the dates 'first' and 'last'")
+        raise CalendarError(pointer, f"{where} {shown}; expected an object with the dates 'first' and 'last'")
     found = DayRange(read_day(value["first"], f"{pointer}/first"), read_day(value["last"], f"{pointer}/last"))
     if found.last < found.first:
         raise CalendarError(
@@ -266,12 +266,12 @@ def _read_weekday(value: object, pointer: str) -> int:
     number = _WEEKDAY_OF.get(value.upper()) if isinstance(value, str) else None
     if number is None:
         shown = shortened(value) if isinstance(value, str) else type_name(value)
-        raise CalendarError(pointer, f"{_where(pointer)} is {shown}; allowed: {', '.join(WEEKDAYS)}")
+        raise CalendarError(pointer, f"{_where(pointer)} is {shown}; expected {', '.join(WEEKDAYS)}")
     return number
 
 
 def _read_yearly(value: object, pointer: str) -> tuple[int, int]:
-    allowed = "allowed: month and day such as 12-25"
+    allowed = "expected month and day such as 12-25"
     found = _YEARLY.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         shown = shortened(value) if isinstance(value, str) else type_name(value)
@@ -288,10 +288,10 @@ def _items(
 ) -> Iterator[_Item]:
     items = body.get(key, [])
     if not isinstance(items, Sequence) or isinstance(items, str):
-        raise CalendarError(f"/{key}", f"{key} is {type_name(items)}; allowed: a list")
+        raise CalendarError(f"/{key}", f"{key} is {type_name(items)}; expected a list")
     if len(items) > limit:
         raise CalendarError(
-            f"/{key}", f"{key} holds {len(items):,} items; allowed: at most {limit:,} (join days into ranges)"
+            f"/{key}", f"{key} holds {len(items):,} items; expected at most {limit:,} (join days into ranges)"
         )
     return (read(item, f"/{key}/{place}") for place, item in enumerate(items))
 

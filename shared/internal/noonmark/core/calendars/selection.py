@@ -75,22 +75,22 @@ def parse_holidays(value: object, by_name: Mapping[str, Calendar]) -> HolidayRul
     """
     if not isinstance(value, Mapping):
         raise ScheduleError(
-            "/calendars", f"calendars is {type_name(value)}; allowed: an object with exclude or include"
+            "/calendars", f"calendars is {type_name(value)}; expected an object with exclude or include"
         )
     for key in value:
         if key not in {"exclude", "include", "on_holiday"}:
             raise ScheduleError(
                 "/calendars",
-                f"calendars: unknown field {shortened(str(key))}; allowed: exclude, include, on_holiday",
+                f"calendars: unknown field {shortened(str(key))}; expected exclude, include, on_holiday",
             )
     exclude, include = (_named(key, value.get(key), by_name) for key in ("exclude", "include"))
     if not exclude and not include:
-        raise ScheduleError("/calendars", "calendars has no names; allowed: exclude or include with a name")
+        raise ScheduleError("/calendars", "calendars has no names; expected exclude or include with a name")
     wanted = value.get("on_holiday", OnHoliday.SKIP.value)
     if wanted not in list(OnHoliday):
         shown = shortened(wanted) if isinstance(wanted, str) else type_name(wanted)
         raise ScheduleError(
-            "/calendars/on_holiday", f"on_holiday is {shown}; allowed: {', '.join(OnHoliday)}"
+            "/calendars/on_holiday", f"on_holiday is {shown}; expected {', '.join(OnHoliday)}"
         )
     return HolidayRule(OpenDays(exclude, include), OnHoliday(wanted))
 
@@ -101,14 +101,14 @@ def _named(key: str, names: object, by_name: Mapping[str, Calendar]) -> tuple[tu
     pointer = f"/calendars/{key}"
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or len(listed) > MAX_CALENDARS:
-        raise ScheduleError(pointer, f"{key} is not a list of names; allowed: 1 to {MAX_CALENDARS} names")
+        raise ScheduleError(pointer, f"{key} is not a list of names; expected 1 to {MAX_CALENDARS} names")
     for name in listed:
         if not isinstance(name, str):
-            raise ScheduleError(pointer, f"{key} holds {type_name(name)}; allowed: names of calendars")
+            raise ScheduleError(pointer, f"{key} holds {type_name(name)}; expected names of calendars")
         if name not in by_name:
             known = ", ".join(sorted(by_name)[:10]) or "this namespace has none"
             raise ScheduleError(
                 pointer,
-                f"calendar {shortened(name)} is not known; allowed: a calendar of the namespace ({known})",
+                f"calendar {shortened(name)} is not known; expected a calendar of the namespace ({known})",
             )
     return tuple((name, by_name[name]) for name in listed)

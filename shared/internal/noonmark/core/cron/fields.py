@@ -142,7 +142,7 @@ def read_field(spec: Field, text: str, at: int, seed: str) -> FieldText:
 
 
 def _refuse(spec: Field, problem: str, at: int, allowed: str | None = None) -> NoReturn:
-    raise CronError(f"cron {spec.name} field: {problem}; allowed: {allowed or spec.allowed}", at, spec.name)
+    raise CronError(f"cron {spec.name} field: {problem}; expected {allowed or spec.allowed}", at, spec.name)
 
 
 _LAST_DAY: Final = re.compile(r"L(?:-(\d{1,2}))?(W?)")

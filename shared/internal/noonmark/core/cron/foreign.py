@@ -6,6 +6,7 @@ import json
 import re
 from typing import Final
 
+from noonmark.core.cron.on_calendar import on_calendar
 from noonmark.core.instants import parse_duration
 
 _AWS_CRON: Final = re.compile(r"cron\(\s*(.*?)\s*\)", re.IGNORECASE | re.DOTALL)
@@ -23,7 +24,7 @@ def translation(text: str) -> str | None:
     Such as `is AWS's cron(...); write {"cron": "0 9 * * MON-FRI"}`. The JSON is the last part.
     """
     text = text.strip()
-    for recognize in (_aws, _every, _duration, _rule_or_instant, _quartz):
+    for recognize in (_aws, _every, _duration, _rule_or_instant, _quartz, _systemd):
         found = recognize(text)
         if found is not None:
             what, document = found
@@ -84,6 +85,11 @@ def _quartz(text: str) -> _Found:
         "cron": text,
         "dialect": "quartz",
     }
+
+
+def _systemd(text: str) -> _Found:
+    document = on_calendar(text)
+    return ("is systemd's OnCalendar=", document) if document is not None else None
 
 
 def _is_duration(text: str) -> bool:

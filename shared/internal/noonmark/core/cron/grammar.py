@@ -85,9 +85,9 @@ def read_expression(
         CronError: the syntax is wrong. Whether any day matches is not checked.
     """
     if dialect not in _DIALECTS:
-        raise CronError(f"cron dialect {quoted(dialect)} is not known; allowed: {', '.join(_DIALECTS)}")
+        raise CronError(f"cron dialect {quoted(dialect)} is not known; expected {', '.join(_DIALECTS)}")
     if seconds_field is not None and seconds_field not in _ORDERS:
-        raise CronError(f"seconds_field {quoted(seconds_field)} is not known; allowed: {', '.join(_ORDERS)}")
+        raise CronError(f"seconds_field {quoted(seconds_field)} is not known; expected {', '.join(_ORDERS)}")
     if len(expression) > MAX_LENGTH:
         raise CronError(f"cron expression has {len(expression)} characters; at most {MAX_LENGTH} are allowed")
     text = expression.strip(" \t")
@@ -223,6 +223,6 @@ def _nickname(text: str, at: int) -> str:
         hint = "; '@reboot' is not a time: noonmark does not know when a machine starts"
     raise CronError(
         f"cron nickname {quoted(text)} at character {at} is not known; "
-        f"allowed: {', '.join(_NICKNAMES)}{hint}",
+        f"expected {', '.join(_NICKNAMES)}{hint}",
         at,
     )

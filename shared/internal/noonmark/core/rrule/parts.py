@@ -154,7 +154,7 @@ def _split(value: Piece) -> dict[str, Piece]:
             what = f"part {quoted(part.text)}" if part.text else "an empty text"
             why = ": RFC 7529's calendars are not supported" if name in {"RSCALE", "SKIP"} else ""
             raise RRuleError(
-                f"rrule: {what} at character {part.at} is not known{why}; allowed are NAME=VALUE with the "
+                f"rrule: {what} at character {part.at} is not known{why}; expected NAME=VALUE with the "
                 f"names {', '.join(_PARTS)}",
                 part.at,
             )

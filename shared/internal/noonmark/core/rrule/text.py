@@ -158,7 +158,7 @@ def _check_name(name: str, at: int) -> None:
         )
     if name not in PROPERTIES:
         raise RRuleError(
-            f"rrule text: property {quoted(name)} at character {at} is not known; allowed: "
+            f"rrule text: property {quoted(name)} at character {at} is not known; expected "
             f"{', '.join(PROPERTIES)}",
             at,
         )

@@ -135,7 +135,7 @@ def read_document(value: object, context: Context) -> Schedule:
     if not isinstance(value, Mapping):
         raise ScheduleError(
             "",
-            f"schedule is {type_name(value)}; allowed: a cron string, an object with one of "
+            f"schedule is {type_name(value)}; expected a cron string, an object with one of "
             "'cron', 'rrule', 'every', or a list of such objects",
         )
     if "any" in value:
@@ -192,7 +192,7 @@ def _zone_of(value: Mapping[str, Any], context: Context) -> Zone:
 def _any(members: object, pointer: str, value: Mapping[str, Any], context: Context) -> Schedule:
     if not isinstance(members, list) or not 1 <= len(members) <= MAX_MEMBERS:
         raise ScheduleError(
-            pointer, f"is not a list of 1 to {MAX_MEMBERS} schedules; allowed: objects with one of 'cron', "
+            pointer, f"is not a list of 1 to {MAX_MEMBERS} schedules; expected objects with one of 'cron', "
             "'rrule', 'every', 'at'"
         )  # fmt: skip
     shared, shape = _shared(value, context), read_shape(value)
@@ -211,7 +211,7 @@ def _any(members: object, pointer: str, value: Mapping[str, Any], context: Conte
         if isinstance(found[-1], RRule):
             rules += len(found[-1].recurrence.rules)
             if rules > MAX_RULES:
-                raise ScheduleError(at, f"has too many RRULEs; allowed: {MAX_RULES} in one schedule")
+                raise ScheduleError(at, f"has too many RRULEs; expected {MAX_RULES} in one schedule")
     if len(found) == 1 and isinstance(found[0], Recurring) and not value.keys() & {"start", "end"}:
         # One member is not a union: it then costs what it would cost alone.
         return replace(found[0], **{key: item for key, item in shape.items() if key not in {"start", "end"}})
@@ -221,7 +221,7 @@ def _any(members: object, pointer: str, value: Mapping[str, Any], context: Conte
 def _of_union(member: object, pointer: str, context: Context, shared: _Shared) -> Schedule:
     document = {"cron": member} if isinstance(member, str) else member
     if not isinstance(document, Mapping):
-        raise ScheduleError(pointer, f"is {type_name(member)}; allowed: a cron string or an object")
+        raise ScheduleError(pointer, f"is {type_name(member)}; expected a cron string or an object")
     _check_keys(document, _MEMBER, pointer)
     schedule = _member(document, pointer, context, shared, shape=read_bounds(document, pointer))
     if schedule.end is not None and schedule.end <= context.created_at:
@@ -262,7 +262,7 @@ def _member(
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         raise ScheduleError(
             f"{pointer}/rrule",
-            f"rrule is {type_name(text) if not isinstance(text, str) else 'too long'}; allowed: text such as "
+            f"rrule is {type_name(text) if not isinstance(text, str) else 'too long'}; expected text such as "
             f"'FREQ=MONTHLY;BYDAY=-1FR', several lines or a list of lines, at most {MAX_TEXT} characters",
         )
     try:
@@ -283,7 +283,7 @@ def _cron(
     if not isinstance(expression, str):
         raise ScheduleError(
             cron_pointer,
-            f"cron is {type_name(expression)}; allowed: a string of 5 fields such as '0 9 * * 1'",
+            f"cron is {type_name(expression)}; expected a string of 5 fields such as '0 9 * * 1'",
         )
     dialect = read_choice(value, "dialect", ("unix", "quartz"), pointer) or "unix"
     seconds_field = read_choice(value, "seconds_field", ("first", "last"), pointer)
@@ -314,7 +314,7 @@ def _every(
 def _at(value: Mapping[str, Any], pointer: str, shared: _Shared) -> Once:
     at = read_instant(value, "at", pointer)
     if at is None:
-        raise ScheduleError(f"{pointer}/at", "at is null; allowed: an RFC 3339 instant with its offset")
+        raise ScheduleError(f"{pointer}/at", "at is null; expected an RFC 3339 instant with its offset")
     extra = next((key for key in ("start", "end") if key in value), None)
     if extra:
         raise ScheduleError(
@@ -340,7 +340,7 @@ def _check_keys(value: Mapping[str, Any], allowed: tuple[str, ...], pointer: str
             names = ", ".join(
                 dict.fromkeys(allowed if pointer else ("any", *(k for k in allowed if k != "at")))
             )
-            raise ScheduleError(at, f"unknown field {shortened(str(key))}; allowed: {names}{hint}")
+            raise ScheduleError(at, f"unknown field {shortened(str(key))}; expected {names}{hint}")
 
 
 def _check_jitter(schedule: Schedule, first: datetime) -> None:
@@ -358,6 +358,6 @@ def _check_jitter(schedule: Schedule, first: datetime) -> None:
             raise ScheduleError(
                 "/jitter_seconds",
                 f"jitter_seconds is {jitter:g}, but {format_instant(following)} comes {gap:g} s after "
-                f"{format_instant(at)}; allowed: less than the shortest time between two instants",
+                f"{format_instant(at)}; expected less than the shortest time between two instants",
             )
         at = following

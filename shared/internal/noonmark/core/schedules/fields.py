@@ -25,7 +25,7 @@ def read_seconds(value: Mapping[str, Any], key: str, low: float, high: float) ->
     if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
         shown = str(number)[:50] if type(number) in (int, float) else type_name(number)
         raise ScheduleError(
-            f"/{key}", f"{key} is {shown}; allowed: a number of seconds from {low:.0f} to {high:.0f}"
+            f"/{key}", f"{key} is {shown}; expected a number of seconds from {low:.0f} to {high:.0f}"
         )
     return float(number)
 
@@ -36,7 +36,7 @@ def read_zone(name: object) -> Zone:
         return UTC_ZONE
     if not isinstance(name, str):
         raise ScheduleError(
-            "/timezone", f"timezone is {type_name(name)}; allowed: an IANA zone such as 'Europe/Berlin'"
+            "/timezone", f"timezone is {type_name(name)}; expected an IANA zone such as 'Europe/Berlin'"
         )
     try:
         return load_zone(name)
@@ -56,21 +56,21 @@ def read_choice(value: Mapping[str, Any], key: str, allowed: tuple[str, ...], po
     if given is None or given in allowed:
         return given
     shown = shortened(given) if isinstance(given, str) else type_name(given)
-    raise ScheduleError(f"{pointer}/{key}", f"{key} is {shown}; allowed: {', '.join(allowed)}")
+    raise ScheduleError(f"{pointer}/{key}", f"{key} is {shown}; expected {', '.join(allowed)}")
 
 
 def read_local_time(value: object, pointer: str) -> datetime | None:
     """Read a wall-clock time such as 2026-03-08T02:30:00."""
     if value is None:
         return None
-    allowed = "allowed: a local time without offset, such as 2026-03-08T02:30:00"
+    allowed = "expected a local time without offset, such as 2026-03-08T02:30:00"
     if not isinstance(value, str):
         raise ScheduleError(f"{pointer}/dtstart", f"dtstart is {type_name(value)}; {allowed}")
     if value[10:11] in {"T", "t", " "} and (offset := _OFFSET.search(value[11:])):
         raise ScheduleError(
             f"{pointer}/dtstart",
             f"dtstart {shortened(value)} has an offset ({offset[0]}), but the schedule's zone decides; "
-            f"allowed: a local time without offset, such as {value[:19]}, and the zone in 'timezone'",
+            f"expected a local time without offset, such as {value[:19]}, and the zone in 'timezone'",
         )
     try:
         if not _LOCAL.fullmatch(value):
@@ -87,7 +87,7 @@ def read_local_time(value: object, pointer: str) -> datetime | None:
 
 def read_duration(value: object, pointer: str) -> timedelta:
     """Read the field `every`: a number of seconds, or a duration as text."""
-    allowed = f"allowed: {DURATION_FORMS}, at least 1 second and at most {MAX_EVERY.days} days"
+    allowed = f"expected {DURATION_FORMS}, at least 1 second and at most {MAX_EVERY.days} days"
     pointer = f"{pointer}/every"
     if isinstance(value, str):
         try:
@@ -124,7 +124,7 @@ def read_shape(value: Mapping[str, Any]) -> dict[str, Any]:
         runs = value["max_runs"]
         if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= MAX_RUNS:
             shown = str(runs)[:50] if type(runs) in (int, float) else type_name(runs)
-            raise ScheduleError("/max_runs", f"max_runs is {shown}; allowed: a whole number, at least 1")
+            raise ScheduleError("/max_runs", f"max_runs is {shown}; expected a whole number, at least 1")
         shape["max_runs"] = runs
     return shape
 

@@ -226,7 +226,7 @@ class Interval(Recurring):
     def __post_init__(self) -> None:
         if not MIN_EVERY <= self.every <= MAX_EVERY:
             raise ScheduleError(
-                "/every", f"every is {self.every.total_seconds():g} s; allowed: 1 s to {MAX_EVERY.days} days"
+                "/every", f"every is {self.every.total_seconds():g} s; expected 1 s to {MAX_EVERY.days} days"
             )
         object.__setattr__(self, "anchor", as_utc(self.anchor))
         self._bound()

@@ -260,4 +260,4 @@ class RunChange(TypedDict):
     ]
 
     reason: str | None
-    """Same as `reason` of runs."""
+    """Same as `reason` of runs: null for a success."""

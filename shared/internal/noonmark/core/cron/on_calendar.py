@@ -1,0 +1,68 @@
+"""Translates systemd's `OnCalendar=` into a schedule, for messages (systemd.time(7), "Calendar events")."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SHORTHANDS: Final = {
+    "minutely": "* * * * *",
+    "hourly": "0 * * * *",
+    "daily": "0 0 * * *",
+    "weekly": "0 0 * * MON",
+    "monthly": "0 0 1 * *",
+    "quarterly": "0 0 1 1,4,7,10 *",
+    "semiannually": "0 0 1 1,7 *",
+    "yearly": "0 0 1 1 *",
+    "annually": "0 0 1 1 *",
+}
+_DAY: Final = "(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*"
+_DAYS: Final = re.compile(rf"{_DAY}(?:(?:\.\.|-|,){_DAY})*,?", re.IGNORECASE)
+_PART: Final = r"[\d*,./]+"
+_DATE: Final = re.compile(rf"(?:(?P<year>{_PART})-)?(?P<month>{_PART})[-](?P<day>{_PART})")
+_TIME: Final = re.compile(rf"(?P<hour>{_PART}):(?P<minute>{_PART})(?::(?P<second>{_PART}))?")
+_ZONE: Final = re.compile(r"UTC|[A-Za-z_]+(?:/[A-Za-z0-9_+-]+)+")
+_LAST: Final = {"second": 59, "minute": 59, "hour": 23, "day": 31, "month": 12}
+
+
+def on_calendar(text: str) -> dict[str, object] | None:
+    """Return the schedule document of a calendar event of systemd.
+
+    None: it is not one, or cron has no expression for it, such as for a year or for weekday and day together.
+    """
+    words = text.split()
+    zone = words.pop() if len(words) > 1 and _ZONE.fullmatch(words[-1]) else None
+    cron = _SHORTHANDS.get(words[0].lower()) if len(words) == 1 else None
+    fields = None if cron is not None else _fields(words)
+    document: dict[str, object] | None = {"cron": cron} if cron is not None else None
+    if fields is not None:
+        second = fields.pop("second")
+        cron = " ".join(fields[name] for name in ("minute", "hour", "day", "month", "weekday"))
+        document = {"cron": cron} if second == "0" else {"cron": f"{second} {cron}", "seconds_field": "first"}
+    return document | {"timezone": zone} if document is not None and zone is not None else document
+
+
+def _fields(words: list[str]) -> dict[str, str] | None:
+    """The fields of cron; None: some word is no part of a calendar event, or cron cannot say it."""
+    weekday = words.pop(0) if words and _DAYS.fullmatch(words[0]) else "*"
+    date = _DATE.fullmatch(words.pop(0)) if words and ":" not in words[0] else None
+    time = _TIME.fullmatch(words.pop(0)) if words else None
+    if words or not (date or time or weekday != "*"):
+        return None
+    said = {"month": "*", "day": "*", **(date.groupdict() if date else {})}
+    said |= time.groupdict() if time else {"hour": "0", "minute": "0"}
+    if said.pop("year", None) not in {None, "*"} or (weekday != "*" and said["day"] != "*"):
+        return None
+    fields = {name: _numbers(part or "0", name) for name, part in ({"second": "0"} | said).items()}
+    days = re.sub(rf"({_DAY})", lambda found: found[1][:3].upper(), weekday, flags=re.IGNORECASE)
+    return fields | {"weekday": days.replace("..", "-").strip(",")}
+
+
+def _numbers(text: str, field: str) -> str:
+    """A component as cron writes it: `1..5` is a range, and a step from a number goes to the end."""
+    items = []
+    for item in text.split(","):
+        base, slash, step = re.sub(r"\b0+(?=\d)", "", item).replace("..", "-").partition("/")
+        ends = base == "*" or "-" in base or not slash
+        items.append(f"{base if ends else f'{base}-{_LAST[field]}'}{slash}{step}")
+    return ",".join(items)

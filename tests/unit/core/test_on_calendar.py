@@ -1,0 +1,61 @@
+"""Calendar events of systemd, with the expressions of cron that have the same instants."""
+
+import pytest
+
+from noonmark.core.cron.expression import parse_cron
+from noonmark.core.cron.on_calendar import on_calendar
+
+# From systemd.time(7), and what `systemd-analyze calendar` shows as their normalized form.
+SAME = [
+    ("minutely", "* * * * *"),
+    ("hourly", "0 * * * *"),
+    ("weekly", "0 0 * * MON"),
+    ("quarterly", "0 0 1 1,4,7,10 *"),
+    ("semiannually", "0 0 1 1,7 *"),
+    ("annually", "0 0 1 1 *"),
+    ("Sat,Thu,Mon..Wed,Sat..Sun", "0 0 * * SAT,THU,MON-WED,SAT-SUN"),
+    ("Wednesday", "0 0 * * WED"),
+    ("*-*-* 04:00:00", "0 4 * * *"),
+    ("05:40", "40 5 * * *"),
+    ("Mon..Fri 9:00", "0 9 * * MON-FRI"),
+    ("Wed..Wed,Wed *:20..40/5", "20-40/5 * * * WED-WED,WED"),
+    ("*:0/15", "0-59/15 * * * *"),
+    ("*-*-1,15 0/6:30", "30 0-23/6 1,15 * *"),
+    ("*-01/2-03 12:00:00", "0 12 3 1-12/2 *"),
+    ("12-25 08:00", "0 8 25 12 *"),
+]
+
+
+@pytest.mark.parametrize(("text", "cron"), SAME)
+def test_a_calendar_event_is_translated(text: str, cron: str) -> None:
+    assert on_calendar(text) == {"cron": cron}
+    parse_cron(cron)
+
+
+def test_seconds_and_zone_are_kept() -> None:
+    assert on_calendar("*:*:0/20 Europe/Berlin") == {
+        "cron": "0-59/20 * * * * *",
+        "seconds_field": "first",
+        "timezone": "Europe/Berlin",
+    }
+    parse_cron("0-59/20 * * * * *", seconds_field="first")
+    assert on_calendar("daily UTC") == {"cron": "0 0 * * *", "timezone": "UTC"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    # A year, weekday and day together, and days from the end have no expression; the rest is not systemd's.
+    [
+        "2027-01-01 09:00",
+        "Fri *-*-13",
+        "*-02~03",
+        "0 9 * * *",
+        "*/5 * * * *",
+        "1-5 * * * *",
+        "noon",
+        "",
+        "0 9 * * MON",
+    ],
+)
+def test_what_cron_cannot_say_or_systemd_would_refuse_is_not_translated(text: str) -> None:
+    assert on_calendar(text) is None
