@@ -12,6 +12,8 @@ import pytest
 from noonmark.devstack import state
 from noonmark.devstack.processes.processes import ProcessId
 
+STOP_SECONDS = 60.0
+
 
 @pytest.fixture
 def trigger(tmp_path):
@@ -29,9 +31,10 @@ def trigger(tmp_path):
         ) as process:
             try:
                 yield process
-            finally:
                 process.send_signal(signal.SIGTERM)
-                process.stderr.read()
+                process.communicate(timeout=STOP_SECONDS)
+            finally:
+                process.kill()
         assert process.returncode == 0
 
     return start

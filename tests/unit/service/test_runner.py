@@ -74,6 +74,19 @@ def test_a_signal_stops_the_loops_and_the_process_ends_with_zero(run, number):
     assert signal.getsignal(number) is before
 
 
+def test_a_signal_that_the_main_thread_does_not_get_stops_the_service(run):
+    # The kernel chooses the thread. A signal just before the main thread's wait has the same effect, but rarely.
+    def loop(stop):
+        while sys._current_frames()[threading.main_thread().ident].f_code.co_name != "wait":
+            time.sleep(0.01)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        stop.wait()
+
+    code, lines = run(lambda service: [Named("signals_its_thread", loop)])
+    assert code == 0
+    assert events(lines)[-1] == "service_stopped"
+
+
 def test_a_loop_that_dies_takes_the_service_with_it(run):
     code, lines = run(lambda service: [WAITS, Named("burns", burn)])
     assert code == 1
