@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from tests.support.guarded_broker import GuardedBroker, guarded_broker
 from tests.support.tried_rights import tried_on_cluster, tried_on_groups, tried_on_topics
 
+from noonmark.client import Publisher, PublishError
 from noonmark.core.states import Lane
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
@@ -99,3 +100,21 @@ def test_every_operation_on_every_group_is_allowed_or_refused_as_listed(
 @pytest.mark.parametrize("client", Client)
 def test_nothing_on_the_whole_cluster_is_allowed(broker: GuardedBroker, client: Client) -> None:
     assert tried_on_cluster(partial(broker.client, client)) == set()
+
+
+def test_a_publisher_without_the_right_to_write_is_told_which_and_how_to_grant_it(
+    broker: GuardedBroker,
+) -> None:
+    publisher = Publisher(broker.client(Client.WATCHDOG))
+    sent = publisher.publish({"type": "python", "handler": "a.b"}, event_id="order-1")
+
+    with pytest.raises(PublishError) as refused:
+        publisher.close(60)
+
+    ((event_id, reason),) = refused.value.failed
+    assert event_id == "order-1"
+    assert reason == (
+        "this client may not WRITE topic noonmark.submissions: grant its principal that right,"
+        " `noonmark rights kafka` prints the commands that grant it"
+    )
+    assert isinstance(sent.exception(0), PublishError)

@@ -263,7 +263,7 @@ class Publisher:
                 self._producer.poll(_POLL_SECONDS)
             except KafkaException as error:
                 self._waiting.discard(event_id)
-                raise PublishError([(event_id, error.args[0].str())]) from error
+                raise PublishError([(event_id, self._reason(error.args[0]))]) from error
             else:
                 return future
 
@@ -278,8 +278,17 @@ class Publisher:
             assert offset is not None
             future.set_result(Published(event_id, topic, partition, offset))
             return
-        self._failed.append((event_id, error.str()))
-        future.set_exception(PublishError([(event_id, error.str())]))
+        failure = event_id, self._reason(error)
+        self._failed.append(failure)
+        future.set_exception(PublishError([failure]))
+
+    def _reason(self, error: KafkaError) -> str:
+        if error.code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return error.str()
+        return (
+            f"this client may not WRITE topic {self._topic}: grant its principal that right, "
+            "`noonmark rights kafka` prints the commands that grant it"
+        )
 
     def _poll(self) -> None:
         while not self._closed.is_set():
