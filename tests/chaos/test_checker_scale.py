@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from types import FrameType
 from typing import Any
 
@@ -73,3 +74,16 @@ def test_four_times_as_many_runs_cost_four_times_as_much(planned: bool) -> None:
     rest, few, many = (lines(burst(size), plan(burst(size))) for size in (0, 200, 800))
 
     assert many - rest < 4.4 * (few - rest)
+
+
+def test_no_operation_inside_of_python_grows_with_the_square() -> None:
+    # Such as the union of two sets for every run: it is one line, and costs as much as a line in small histories.
+    def seconds(history: History) -> float:
+        began = time.process_time()
+        judge(history, None, bound=BOUND)
+        return time.process_time() - began
+
+    few, many = burst(1000), burst(16_000)
+
+    # CPU time, which other processes change little: 16 to 20 times as much in fact, over 60 with such a union.
+    assert seconds(many) < 40 * min(seconds(few) for _ in range(3))
