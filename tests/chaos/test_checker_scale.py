@@ -83,7 +83,7 @@ def test_no_operation_inside_of_python_grows_with_the_square() -> None:
         judge(history, None, bound=BOUND)
         return time.process_time() - began
 
-    few, many = burst(1000), burst(16_000)
+    few, many = burst(1000), burst(32_000)
 
-    # CPU time, which other processes change little: 16 to 20 times as much in fact, over 60 with such a union.
-    assert seconds(many) < 40 * min(seconds(few) for _ in range(3))
+    # CPU time, which other processes change little: 32 to 40 times as much in fact, over 100 with such a union.
+    assert seconds(many) < 80 * min(seconds(few) for _ in range(3))
