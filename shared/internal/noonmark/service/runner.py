@@ -39,7 +39,7 @@ LOOP_FAILED: Final = 1
 NOT_STARTED: Final = 2
 INTERRUPTED: Final = 130
 
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 """The longest wait of the main thread. Python runs a signal's handler there between two steps; a signal that
 another thread gets, or that comes just before a wait begins, does not end that wait."""
 
@@ -191,7 +191,7 @@ class _Supervisor:
         self.service.health.set_ready(_RUNNING, ready=True)
         log.info("service_started", loops=[entry.loop.name for entry in self.supervised], pid=os.getpid())
         while not (stop.is_set() or self._ended()):
-            self.changed.wait(_LOOK_SECONDS)
+            self.changed.wait(_CHECK_SECONDS)
             self.changed.clear()
         log.info("service_stopping", signalled=stop.is_set())
         self.service.health.set_ready(_RUNNING, ready=False, missing="stopping")
