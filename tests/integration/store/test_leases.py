@@ -129,6 +129,30 @@ def test_the_runs_of_a_lapsed_worker_are_queued_again_and_burn_no_attempt(world,
     assert [told["state"] for told in world.told()] == ["retrying"]
 
 
+@pytest.mark.parametrize("locking", ["jobs", "slots", "limit_slots"])
+def test_lost_runs_do_not_wait_for_one_whose_job_or_slot_another_transaction_has_locked(
+    world, watch, locking
+):
+    worker = world.worker(lease_seconds=LEASE)
+    first, *others = world.started(worker, 3, holds_slot=True)
+    world.db.execute("insert into slots values (%s, 0, %s, now())", [first.job_id, first.id])
+    world.db.execute("insert into limit_slots values (%s, 0, %s, 'tests', 'l')", [first.job_id, first.id])
+    world.db.execute("update runs set state = 'cancelling' where id = %s", [first.id])
+    column = "id" if locking == "jobs" else "key"
+    person = world.another()
+    with person.transaction():
+        person.execute(f"select from {locking} where {column} = %s for update", [first.job_id])
+        watch.keep_looking(LEASE + 4)
+
+        assert {world.run(run.id)["state"] for run in others} == {"queued"}
+        assert world.run(first.id)["state"] == "cancelling"
+        assert world.count("start_batches") == 1
+
+    watch.look()
+    assert world.run(first.id)["state"] == "cancelled"
+    assert (world.count("start_batches"), world.count("slots"), world.count("limit_slots")) == (0, 0, 0)
+
+
 def test_nothing_that_the_lapsed_worker_still_sends_is_taken(world, watch):
     worker = world.worker(lease_seconds=LEASE)
     (run,) = world.started(worker)

@@ -504,6 +504,8 @@ class Filled:
             "lock_runs_in_states": {**queued, "states": ["queued"]},
             "read_dead_letter_jobs": {"ids": jobs},
             "share_lock_jobs": {"ids": jobs},
+            "share_lock_free_jobs": {"ids": jobs},
+            "list_runs_of_jobs": {**queued, "job_ids": jobs},
             "lock_dead_runs": queued,
             "redrive_runs": {**queued, "waits": "{}", "key": None, "holders": []},
             "discard_runs": {**queued, "reason": None},

@@ -26,6 +26,44 @@ def locked(world: World, *run_ids: UUID) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def locked_slot(world: World, table: str, run_id: UUID) -> Iterator[None]:
+    """Lock the slot of a run in the same way."""
+    person = world.another()
+    person.execute("set idle_in_transaction_session_timeout = 0")
+    with person.transaction():
+        assert person.execute(f"select from {table} where run_id = %s for update", [run_id]).rowcount == 1
+        yield
+
+
+@contextmanager
+def locked_job(world: World, job_id: UUID) -> Iterator[None]:
+    """Lock a job as a person does who edits it."""
+    person = world.another()
+    person.execute("set idle_in_transaction_session_timeout = 0")
+    with person.transaction():
+        person.execute("update jobs set handler = handler where id = %s", [job_id])
+        yield
+
+
+@pytest.fixture
+def slot_hands(desk: Desk) -> Sequence[RunningAttempt]:
+    """Three runs of three jobs, all of which hold an overlap slot and one of a limit."""
+    desk.registry.add(lambda ctx: None, name="h.done")
+    runs = []
+    for n in range(3):
+        job_id = desk.world.job(handler="h.done")
+        run_id = desk.world.put_run(job_id=job_id, holds_slot=True)
+        desk.world.db.execute("insert into slots values (%s, 0, %s, now())", [job_id, run_id])
+        desk.world.db.execute(
+            "insert into limit_slots values (%s, %s, %s, 'tests', 'l')", [UUID(int=7), n, run_id]
+        )
+        runs.append(run_id)
+    started = desk.world.start(desk.identity, runs)
+    desk.batches.started(started)
+    return [desk.attempt(run) for run in started]
+
+
 @pytest.fixture
 def hands(desk: Desk) -> Sequence[RunningAttempt]:
     """Four runs of one start batch."""
@@ -60,6 +98,33 @@ def test_outcomes_of_other_runs_are_recorded_while_one_run_is_locked(world, desk
     assert states(world, hands) == ["succeeded"] * 4
     assert desk.recorder.waiting == 0
     assert world.count("start_batches", f"id = {first.run.batch_id}") == 0
+
+
+@pytest.mark.parametrize("table", ["slots", "limit_slots"])
+def test_outcomes_of_other_runs_are_recorded_while_the_slot_of_one_is_locked(world, desk, slot_hands, table):
+    first, *others = slot_hands
+    with locked_slot(world, table, first.run.id):
+        desk.executors.submit(slot_hands)
+        for hand in others:
+            desk.wait_for(hand)
+
+        assert states(world, slot_hands) == ["running", "succeeded", "succeeded"]
+        assert find_locked(world.db, [(hand.run.id, hand.run.scheduled_for) for hand in slot_hands]) == {
+            first.run.id
+        }
+
+    assert desk.wait_for(first).state is RunState.SUCCEEDED
+    assert (world.count("slots"), world.count("limit_slots")) == (0, 0)
+
+
+def test_a_hand_back_leaves_the_runs_of_a_locked_job_and_requeues_the_others(world, desk, slot_hands):
+    first = slot_hands[0]
+    given = [hand.fenced_run for hand in slot_hands]
+    with locked_job(world, first.run.job_id):
+        assert held_runs.requeue_unfinished(world.db, desk.identity, given) == (2, {first.run.id})
+        assert states(world, slot_hands) == ["running", "queued", "queued"]
+
+    assert held_runs.requeue_unfinished(world.db, desk.identity, given[:1]) == (1, set())
 
 
 def test_a_locked_outcome_that_is_overtaken_is_fenced_when_its_turn_comes(world, desk, hands):

@@ -16,7 +16,7 @@ from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 from noonmark.store.runs.locked_runs import find_locked
-from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
+from noonmark.store.runs.requeue import lock_jobs, pause_requeued
 from noonmark.store.runs.worker_lease import Identity
 
 FencedRun = tuple[UUID, datetime, int]
@@ -69,7 +69,7 @@ class Requeued(NamedTuple):
 
     Attributes:
         requeued: the number of runs that the worker still owned, and that are queued again.
-        locked: runs that another transaction has locked; nothing was changed about them.
+        locked: runs that another transaction has locked, or their jobs; nothing was changed about them.
     """
 
     requeued: int
@@ -88,15 +88,15 @@ def requeue_unfinished(
         return Requeued(0, set())
     with connection.transaction():
         days = [at for _, at, _ in given]
-        paused = lock_paused_jobs(connection, [run_id for run_id, _, _ in given], min(days), max(days))
-        locked = find_locked(connection, [(run_id, at) for run_id, at, _ in given])
+        jobs = lock_jobs(connection, [run_id for run_id, _, _ in given], min(days), max(days))
+        locked = find_locked(connection, [(run_id, at) for run_id, at, _ in given]) | jobs.unavailable
         free = [row for row in given if row[0] not in locked]
         if not free:
             return Requeued(0, locked)
         requeued = connection.execute(
             statement("requeue_unfinished_runs"), {**identity._asdict(), **fenced_span(free)}
         ).fetchall()
-        pause_requeued(connection, requeued, paused)
+        pause_requeued(connection, requeued, jobs.paused)
     return Requeued(len(requeued), locked)
 
 

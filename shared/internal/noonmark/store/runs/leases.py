@@ -18,7 +18,8 @@ from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 from noonmark.store.runs.finish import Retry, delete_batches, write_retries
-from noonmark.store.runs.requeue import lock_paused_jobs, pause_requeued
+from noonmark.store.runs.locked_runs import find_locked_between
+from noonmark.store.runs.requeue import lock_jobs, pause_requeued
 
 LOSS_BUDGET = 5
 """How often a run may lose its worker before it can be dead. The retry budget is separate."""
@@ -78,14 +79,15 @@ def _requeue_lost(
         return []
     ids = [run_id for orphan in orphans for run_id in orphan[4]]
     first, last = min(orphan[2] for orphan in orphans), max(orphan[3] for orphan in orphans)
-    paused = lock_paused_jobs(connection, ids, first, last)
+    jobs = lock_jobs(connection, ids, first, last)
     which = {
         "workers": list({orphan[1] for orphan in orphans}),
         "started_at": list({orphan[5] for orphan in orphans}),
         "first": first,
         "last": last,
     }
-    held = {row[0] for row in connection.execute(statement("lock_lost_runs"), {**which, "ids": ids})}
+    locked = connection.execute(statement("lock_lost_runs"), {**which, "ids": ids}).fetchall()
+    held = {row[0] for row in locked} | jobs.unavailable | find_locked_between(connection, ids, first, last)
     with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
         lost = cursor.execute(
             statement("requeue_lost_runs"),
@@ -103,9 +105,9 @@ def _requeue_lost(
         queued = [run for run in lost if run.state == RunState.QUEUED]
         notify_queued(connection, queued)
         waiting = [run for run in lost if run.state == RunState.RETRYING]
-        _delay(connection, [run for run in waiting if run.job_id not in paused])
+        _delay(connection, [run for run in waiting if run.job_id not in jobs.paused])
         pause_requeued(
-            connection, [(r.id, r.scheduled_for, r.job_id, r.shard) for r in (*queued, *waiting)], paused
+            connection, [(r.id, r.scheduled_for, r.job_id, r.shard) for r in (*queued, *waiting)], jobs.paused
         )
         ended = [run for run in lost if run.state not in _TRIED_AGAIN]
         release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])

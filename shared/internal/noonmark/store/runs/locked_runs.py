@@ -1,4 +1,4 @@
-"""Runs whose rows another transaction has locked, such as a person's: the others must not wait for them."""
+"""Runs whose rows or slots others have locked, such as a person: the rest must not wait for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOCK_WAIT_SECONDS: Final = 1.0
 
 
 def find_locked(connection: psycopg.Connection, runs: Sequence[tuple[UUID, datetime]]) -> set[UUID]:
-    """Return which runs, given by id and instant, are locked by other transactions now.
+    """Return which runs, given by id and instant, or slots of them, are locked by other transactions now.
 
     Raises:
         psycopg.errors.LockNotAvailable: the whole table is locked.
@@ -25,6 +25,14 @@ def find_locked(connection: psycopg.Connection, runs: Sequence[tuple[UUID, datet
     if not runs:
         return set()
     return {row[0] for row in connection.execute(statement("find_locked_runs"), span(runs))}
+
+
+def find_locked_between(
+    connection: psycopg.Connection, ids: Sequence[UUID], first: datetime, last: datetime
+) -> set[UUID]:
+    """Return the same of runs whose instants lie between two."""
+    rows = connection.execute(statement("find_locked_runs"), {"ids": list(ids), "first": first, "last": last})
+    return {row[0] for row in rows}
 
 
 def is_lock_timeout(error: BaseException) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -13,12 +14,25 @@ from noonmark.store.database.columns import span
 from noonmark.store.database.statements import statement
 
 
-def lock_paused_jobs(
-    connection: psycopg.Connection, ids: Sequence[UUID], first: datetime, last: datetime
-) -> set[UUID]:
-    """Return which jobs of the runs are paused, and share-lock all of these jobs until the transaction ends.
+class LockedJobs(NamedTuple):
+    """What locking the jobs of runs found.
 
-    Jobs are locked before their runs, so call this before the statement that requeues the runs.
+    Attributes:
+        paused: jobs that are paused.
+        unavailable: runs whose job another transaction is changing, such as a person's: it was not locked.
+    """
+
+    paused: set[UUID]
+    unavailable: set[UUID]
+
+
+def lock_jobs(
+    connection: psycopg.Connection, ids: Sequence[UUID], first: datetime, last: datetime
+) -> LockedJobs:
+    """Share-lock the jobs of runs until the transaction ends, but wait for none of them.
+
+    Jobs are locked before their runs, so call this before the statement that requeues the runs. Leave out
+    the runs that are unavailable: a later pass requeues them.
 
     Args:
         connection: in the transaction that requeues the runs.
@@ -26,11 +40,18 @@ def lock_paused_jobs(
         first: the earliest of their instants.
         last: the latest of their instants.
     """
-    jobs = connection.execute(
-        statement("list_jobs_of_runs"), {"ids": list(ids), "first": first, "last": last}
+    which = {"ids": list(ids), "first": first, "last": last}
+    jobs = [row[0] for row in connection.execute(statement("list_jobs_of_runs"), which)]
+    states: dict[UUID, str | None] = dict(
+        connection.execute(statement("share_lock_free_jobs"), {"ids": jobs}).fetchall()
     )
-    shared = connection.execute(statement("share_lock_jobs"), {"ids": [row[0] for row in jobs]})
-    return {row[0] for row in shared if row[1] == JobState.PAUSED}
+    changing = [job for job, state in states.items() if state is None]
+    runs = (
+        connection.execute(statement("list_runs_of_jobs"), {**which, "job_ids": changing}) if changing else ()
+    )
+    return LockedJobs(
+        {job for job, state in states.items() if state == JobState.PAUSED}, {row[0] for row in runs}
+    )
 
 
 def pause_requeued(
@@ -43,7 +64,7 @@ def pause_requeued(
     Args:
         connection: in the transaction that requeued the runs.
         queued: run, instant, job and shard of each run.
-        paused: the paused jobs, as `lock_paused_jobs` returned them.
+        paused: the paused jobs, as `lock_jobs` returned them.
     """
     deferred = [(run_id, at, shard) for run_id, at, job_id, shard in queued if job_id in paused]
     if deferred:
