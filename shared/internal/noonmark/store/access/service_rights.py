@@ -42,7 +42,7 @@ jobs               siu        siu        siu        su         s          -     
 late_rules         sid        sid        sid        -          s          -          -
 late_runs          -          -          -          -          sid        -          -
 lease_watch        -          siu        -          -          -          -          -
-limit_slots        sd         sid        sd         sd         -          -          -
+limit_slots        sd         siud       sd         sud        -          -          -
 limits             s          su         s          -          -          -          s
 members            -          siud       siud       -          siud       -          -
 namespaces         su         su         su         -          -          -          s
@@ -58,7 +58,7 @@ rejections         si         sd         -          si         -          -     
 run_notes          -          -          -          siu        -          -          -
 runs               siu        siu        siu        su         s          -          -
 signing_keys       -          -          -          si         -          -          -
-slots              sid        sid        sid        sd         -          -          -
+slots              sid        siud       sid        sud        -          -          -
 start_batches      sud        sud        sud        siud       s          -          -
 timers             siud       siud       siud       siud       s          s          -
 tombstones         siu        siud       siu        -          -          -          -
