@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -31,9 +30,6 @@ from noonmark.store.views.lookups import read_cursor_key
 
 CREATING_THREADS: Final = 4
 """Batches of new jobs at once: one is written, the others wait for their commit."""
-
-COLLECT_AFTER: Final = (50_000, 20, 100)
-"""Thresholds of the garbage collector's generations."""
 
 SWITCH_SECONDS: Final = 0.0005
 
@@ -79,10 +75,6 @@ def build(service: Service) -> Sequence[Loop]:
 
 def _tune() -> None:
     """Tune the interpreter for a server: many short-lived values, and two busy threads."""
-    # Objects created at startup stay. A bulk request creates 100,000 objects that are alive at every
-    # collection: with the default thresholds, the collector takes a fifth of the time.
-    gc.freeze()
-    gc.set_threshold(*COLLECT_AFTER)
     # A thread that has received a database result waits this long while another thread computes.
     sys.setswitchinterval(SWITCH_SECONDS)
 

@@ -7,6 +7,7 @@ by a second signal.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import threading
@@ -38,6 +39,9 @@ STOPPED: Final = 0
 LOOP_FAILED: Final = 1
 NOT_STARTED: Final = 2
 INTERRUPTED: Final = 130
+
+COLLECT_AFTER: Final = (50_000, 20, 100)
+"""Thresholds of the garbage collector's generations."""
 
 _CHECK_SECONDS: Final = 1.0
 """The longest wait of the main thread. Python runs a signal's handler there between two steps; a signal that
@@ -126,7 +130,9 @@ def run_service(name: str, settings: Settings, build: Callable[[Service], Sequen
         server = HealthServer(service.health, settings.metrics_host, settings.metrics_port, metrics_of(name))
         log.info("health_listening", host=settings.metrics_host, port=server.port)
         with _signals_wake(changed := threading.Event(), service), _uncaught_logged(log):
-            return _Supervisor(service, build(service), changed).run()
+            loops = build(service)
+            with _startup_objects_kept():
+                return _Supervisor(service, loops, changed).run()
     except StoppedError:
         return STOPPED
     except (StartError, HealthServerError, ZoneError) as error:
@@ -298,6 +304,23 @@ def _signals_wake(changed: threading.Event, service: Service) -> Iterator[None]:
         os.close(write_end)
         watcher.join()
         os.close(read_end)
+
+
+@contextmanager
+def _startup_objects_kept() -> Iterator[None]:
+    """Let the garbage collector pass over what exists already, and look at new objects less often.
+
+    Batches create some thousand objects that are alive at every collection: with Python's thresholds, the
+    collector takes up to a fifth of the time.
+    """
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 @contextmanager
