@@ -247,3 +247,23 @@ def test_whatever_arrives_and_ends_the_capacity_holds_and_no_slot_is_wasted(coun
         if len(worker.running) < count:
             assert not readers[0].buffer
             assert lower == open_to_lower or not (readers[1].buffer or readers[2].buffer)
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "high", "started"),
+    [(900, 0, 0), (501, 0, 0), (500, 0, 500), (99, 0, 901), (900, 1, 100)],
+    ids=["almost full", "more than half", "half", "a slot is free", "the high lane waits"],
+)
+def test_short_runs_are_started_ahead_in_large_batches(monkeypatch, in_flight, high, started):
+    size = slots(100, reserve=0.0)
+    monkeypatch.setattr(size, "capacity", lambda: 1000)
+    readers = lanes(high=high, normal=5000)
+
+    assert len(size.pick(readers, in_flight=in_flight, lower_in_flight=in_flight)) == started
+
+
+def test_a_single_free_slot_is_filled_at_once():
+    size = slots(100, reserve=0.0)
+    readers = lanes(normal=5000)
+
+    assert len(size.pick(readers, in_flight=99, lower_in_flight=99)) == 1

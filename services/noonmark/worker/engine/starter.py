@@ -91,9 +91,11 @@ class SlotPlanner:
         """
         capacity = self.capacity()
         free = min(capacity - in_flight, _MOST_STARTS)
-        if free <= 0:
-            return []
         high, normal, low = readers
+        ahead = in_flight >= self._slots and not high.buffer
+        if free <= 0 or (ahead and free < min(capacity, _MOST_STARTS) // 2):
+            # Every slot has its run. More are started ahead in large batches: a small one costs as much.
+            return []
         lower_free = max(0, min(free, capacity - int(capacity * self._high_reserve) - lower_in_flight))
         share = free * self._low_share
         kept_low = min(int(self._owed_starts[1] + share), len(low.buffer), lower_free)
