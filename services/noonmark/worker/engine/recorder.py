@@ -35,7 +35,7 @@ _MOST = 1000
 _RETRY_HINT_SECONDS = 1.5
 _POLL_SECONDS = 0.5
 _PAUSE_SECONDS = 0.01
-"""The handlers of a start batch end one after another: after this pause their outcomes are written at once."""
+"""Handlers of a start batch end one after another: after this pause their outcomes are written at once."""
 
 _DROPPED = "details could not be stored"
 
