@@ -12,7 +12,7 @@ from tests.simulation.actors import Actor, World
 from tests.simulation.broker import places_of
 from tests.simulation.virtual_time import NoHints, NoPace
 
-from noonmark.dispatcher import relay_loop
+from noonmark.dispatcher import event_relay, run_relay
 from noonmark.intake.batch_checks import rejected_record
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.producers.delivery import DeliveryFailure, FailureKind, OutboundMessage
@@ -147,8 +147,9 @@ class Trigger(Actor):
 class _Producer:
     """Sends to the broker in memory; a broker that is away acknowledges nothing."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, dispatcher: Actor) -> None:
         self._world = world
+        self._dispatcher = dispatcher
 
     def send_batch(self, messages: Sequence[OutboundMessage]) -> BatchResult:
         """Append messages in order."""
@@ -157,6 +158,7 @@ class _Producer:
             failure = DeliveryFailure(FailureKind.TRANSIENT, "timed_out", "the broker is away")
             failed: Mapping[int, DeliveryFailure] = dict.fromkeys(range(len(messages)), failure)
             return BatchResult(len(messages), failed)
+        self._dispatcher.has_news = True
         for message in messages:
             if "drops messages" in world.flaws and ".runs." in message.topic and world.dice.random() < 0.02:
                 continue
@@ -168,14 +170,19 @@ class _Producer:
 
 
 class Dispatcher(Actor):
-    """The relay loop, with a producer that sends to the broker in memory."""
+    """The relay loops, with producers that send to the broker in memory."""
 
     def start(self) -> None:
         """Start as a new member."""
         self.membership = Membership("dispatcher", shards=self.world.shards, timeout_seconds=_MEMBER_SECONDS)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(relay_loop, "RelayProducer", lambda *_, **__: _Producer(self.world))
-            self._loop = relay_loop.RelayLoop(self.world.service("dispatcher"), self.membership, TOPICS)
+            for module in (run_relay, event_relay):
+                patch.setattr(module, "RelayProducer", lambda *_, **__: _Producer(self.world, self))
+            service = self.world.service("dispatcher")
+            self._loops = (
+                run_relay.RunRelay(service, self.membership, TOPICS),
+                event_relay.EventRelay(service, self.membership),
+            )
         self._beats_at = 0.0
 
     def step(self, connection: psycopg.Connection) -> float:
@@ -184,11 +191,10 @@ class Dispatcher(Actor):
         if now >= self._beats_at:
             self.membership.beat(connection)
             self._beats_at = now + _BEAT_SECONDS
-        self._loop._events_at = 0.0
-        while (pause := self._loop.run_once(connection)) == 0.0:
-            self.has_news = True
-            self._loop._events_at = 0.0
+        for loop in self._loops:
+            while loop.run_once(connection) == 0.0:
+                pass
         if self.world.broker.is_away(now):
             return 15.0
         # The loop polls for events five times a second; here a step that writes one wakes the dispatcher.
-        return self._beats_at - now if pause < 1.0 else pause
+        return self._beats_at - now

@@ -1,6 +1,6 @@
 """A year on a virtual clock: a thousand schedules through intake and trigger, and every instant accounted for.
 
-NOONMARK_VIRTUAL_SCHEDULES, NOONMARK_VIRTUAL_DAYS and NOONMARK_VIRTUAL_SEED make it smaller or another one.
+NOONMARK_TEST_SCHEDULES, NOONMARK_TEST_DAYS and NOONMARK_TEST_SEED make it smaller or another one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tests.virtual.system import System
 from tests.virtual.year import Totals, compare, run_through, take_in
 
 START = datetime(2026, 1, 1, 0, 0, 17, tzinfo=UTC)
-SCHEDULES = int(os.environ.get("NOONMARK_VIRTUAL_SCHEDULES", "1000"))
-DAYS = int(os.environ.get("NOONMARK_VIRTUAL_DAYS", "365"))
-SEED = int(os.environ.get("NOONMARK_VIRTUAL_SEED", "20260308"))
+SCHEDULES = int(os.environ.get("NOONMARK_TEST_SCHEDULES", "1000"))
+DAYS = int(os.environ.get("NOONMARK_TEST_DAYS", "365"))
+SEED = int(os.environ.get("NOONMARK_TEST_SEED", "20260308"))
 
 
 @pytest.mark.timeout(1800)

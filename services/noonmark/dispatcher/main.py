@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from noonmark.dispatcher.app_outbox import AppOutboxLoop
+from noonmark.dispatcher.event_relay import EventRelay
 from noonmark.dispatcher.lag_loop import LagLoop
-from noonmark.dispatcher.relay_loop import RelayLoop
+from noonmark.dispatcher.run_relay import RunRelay
 from noonmark.kafka.topics import Topics
 from noonmark.outbox.bindings import parse_bindings
 from noonmark.service.ownership import OwnershipLoop
@@ -25,11 +26,12 @@ def build(service: Service) -> Sequence[Loop]:
     membership = Membership(
         "dispatcher", shards=install.shards, timeout_seconds=settings.owner_timeout_seconds
     )
-    relay = RelayLoop(service, membership, topics)
+    runs, events = RunRelay(service, membership, topics), EventRelay(service, membership)
     return [
-        OwnershipLoop(service, membership, (relay.wake,)),
-        HintListener(settings.dsn, {OUTBOX_CHANNEL: relay.wake}),
-        relay,
+        OwnershipLoop(service, membership, (runs.wake, events.wake)),
+        HintListener(settings.dsn, {OUTBOX_CHANNEL: runs.wake}),
+        runs,
+        events,
         LagLoop(service, membership, topics),
         *app_outboxes(service, topics, shards=install.shards),
     ]

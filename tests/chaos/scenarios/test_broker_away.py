@@ -1,6 +1,6 @@
 """The broker is away for a while: nothing is lost, deadlines hold on its return, and the backlog drains.
 
-NOONMARK_CHAOS_BROKER_AWAY sets the seconds (20), NOONMARK_CHAOS_RATE the runs per second (40).
+NOONMARK_TEST_BROKER_AWAY sets the seconds (20), NOONMARK_TEST_RATE the runs per second (40).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tests.support.stack import QUICK_GROUPS
 
 from noonmark.devstack.kafka.server import KafkaServer, start_kafka
 
-AWAY_SECONDS = float(os.environ.get("NOONMARK_CHAOS_BROKER_AWAY", "20"))
-RATE = int(os.environ.get("NOONMARK_CHAOS_RATE", "40"))
+AWAY_SECONDS = float(os.environ.get("NOONMARK_TEST_BROKER_AWAY", "20"))
+RATE = int(os.environ.get("NOONMARK_TEST_RATE", "40"))
 DEADLINE_SECONDS = 5.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(int(AWAY_SECONDS * 4 + 240))]

@@ -1,6 +1,6 @@
 """Postgres fails over to its standby, with a thousand runs in flight and under an even load: none is lost or unknown.
 
-NOONMARK_CHAOS_RATE sets the runs per second of the load (40).
+NOONMARK_TEST_RATE sets the runs per second of the load (40).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from noonmark.store.migrations.migrate import migrate
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 IN_FLIGHT = 1000
-RATE = int(os.environ.get("NOONMARK_CHAOS_RATE", "40"))
+RATE = int(os.environ.get("NOONMARK_TEST_RATE", "40"))
 SECONDS = 30
 
 _GAP = """

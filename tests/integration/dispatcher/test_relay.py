@@ -18,8 +18,9 @@ from tests.support.stack import Kafka
 from noonmark.core.ids import uuid7
 from noonmark.core.states import Lane
 from noonmark.dispatcher import refused_events
+from noonmark.dispatcher.event_relay import EventRelay
 from noonmark.dispatcher.job_events import JobEventSender
-from noonmark.dispatcher.relay_loop import RelayLoop
+from noonmark.dispatcher.run_relay import RunRelay
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.producers.delivery import OutboundMessage, unacknowledged_topic
@@ -59,7 +60,8 @@ class Line:
         self.service = Service("dispatcher", settings, Health(), threading.Event(), get_logger())
         membership = Membership("dispatcher", shards=4, timeout_seconds=10)
         membership.owned = SLICES
-        self.relay = RelayLoop(self.service, membership, self.topics)
+        self.runs = RunRelay(self.service, membership, self.topics)
+        self.events = EventRelay(self.service, membership)
 
     def topic(self, name: str, **config: str) -> str:
         full = f"{self.prefix}x.{name}"
@@ -78,8 +80,9 @@ class Line:
         for n in range(passes):
             if holds():
                 return n
-            pause = self.relay.run_once(self.world.db)
-            self.relay.wake.wait(min(pause, 0.2))
+            self.runs.run_once(self.world.db)
+            pause = self.events.run_once(self.world.db)
+            self.events.wake.wait(min(pause, 0.2))
         raise AssertionError(
             f"not within {passes} passes: {self.world.rows('select lane, topic, refusal, count(*) from outbox group by 1, 2, 3')}"
         )
@@ -128,7 +131,8 @@ def line(emptied_database: str, kafka_server: Kafka) -> Iterator[Line]:
     with open_world(emptied_database) as world:
         line = Line(world, emptied_database, kafka_server.bootstrap)
         yield line
-        line.relay.ending(world.db)
+        line.runs.ending(world.db)
+        line.events.ending(world.db)
 
 
 def test_an_event_travels_with_its_headers_and_its_key(line: Line) -> None:
@@ -232,7 +236,7 @@ def test_a_backlog_of_events_goes_out_at_once_and_not_a_batch_every_moment(line:
     line.emit(topic, *[f"{n:04}" for n in range(400)])
     pauses = []
     while line.world.count("outbox"):
-        pauses.append(line.relay.run_once(line.world.db))
+        pauses.append(line.events.run_once(line.world.db))
         assert len(pauses) <= 45
     # Ten of one slice are read at once: forty passes without a wait between them.
     assert pauses[:40] == [0.0] * 40
@@ -261,9 +265,9 @@ class Deaf:
 
 def test_a_topic_that_acknowledges_nothing_holds_up_neither_runs_nor_other_events(line: Line) -> None:
     topic, good = line.topic("deaf"), line.topic("good")
-    deaf = Deaf(line.relay._job_events._producer, topic)
+    deaf = Deaf(line.events._job_events._producer, topic)
     now = [1000.0]
-    line.relay._job_events = JobEventSender(deaf, lambda: now[0])
+    line.events._job_events = JobEventSender(deaf, lambda: now[0])
     line.emit(topic, *[f"deaf-{n}" for n in range(BATCH * 2)])
     line.emit(good, *[f"good-{n:03}" for n in range(BATCH)])
     line.pass_until(lambda: line.world.count("outbox", "lane = 3") == 0)
@@ -274,13 +278,13 @@ def test_a_topic_that_acknowledges_nothing_holds_up_neither_runs_nor_other_event
     (reason,) = {text.split("(")[0] for text in line.world.column("select refusal from outbox")}
     assert reason == f"{topic}: not acknowledged in time "
     assert [m.value().decode() for m in line.received(good, BATCH)] == [f"good-{n:03}" for n in range(BATCH)]
-    assert line.service.health.ready()[1]["conditions"]["kafka"] == "ok"
+    assert line.service.health.ready()[1]["conditions"]["kafka_events"] == "ok"
 
     # A minute later it is tried again, with what has waited first.
     deaf.topic = ""
     now[0] += 61
-    line.relay._refused.soon()
-    line.relay._refused._next_at = 0.0
+    line.events._refused.soon()
+    line.events._refused._next_at = 0.0
     line.pass_until(lambda: line.world.count("outbox") == 0)
     assert [m.value().decode() for m in line.received(topic, BATCH * 2)] == [
         f"deaf-{n}" for n in range(BATCH * 2)
@@ -294,7 +298,7 @@ def test_run_messages_go_over_a_producer_of_their_own(line: Line) -> None:
     line.world.db.execute(MESSAGES_OF_RUNS, ["good"])
     line.emit(line.topic("events"), "one")
     batches: list[set[str]] = []
-    for sender in (line.relay._producer, line.relay._job_events):
+    for sender in (line.runs._producer, line.events._job_events):
         send = sender.send_batch
         sender.send_batch = lambda messages, send=send: (  # type: ignore[method-assign]
             batches.append({message.topic for message in messages}) or send(messages)

@@ -151,12 +151,12 @@ class Session:
     # the dispatcher
 
     def relay(self) -> None:
-        rows = relay.read(self.db, EVERY_SHARD, 20, events=False)
+        rows = relay.read(self.db, EVERY_SHARD, 20, [*Lane])
         self.fleet.send([StartRequest(row.run_id, row.scheduled_for, row.fence) for row in rows])
         relay.delete(self.db, rows)
 
     def park(self) -> None:
-        rows = relay.read(self.db, EVERY_SHARD, 4, events=False)[:1]
+        rows = relay.read(self.db, EVERY_SHARD, 4, [*Lane])[:1]
         refused = [Parked(row.run_id, row.scheduled_for, row.fence, "too large") for row in rows]
         if refused:
             relay.park(self.db, rows, refused, retry_seconds=0.0)

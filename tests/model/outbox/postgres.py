@@ -66,7 +66,7 @@ class OutboxInPostgres:
 
     def _read(self, number: int) -> None:
         numbers = {run["id"]: n for n, run in enumerate(self._runs)}
-        for row in relay.read(self._dispatchers[number], EVERY_SHARD, 100, events=False):
+        for row in relay.read(self._dispatchers[number], EVERY_SHARD, 100, [*Lane]):
             self._rows[number][numbers[row.run_id], row.fence] = row
 
     def _send(self, number: int, message: Message) -> None:

@@ -130,7 +130,7 @@ class RunsInPostgres:
     # dispatcher, trigger, user
 
     def _send(self, message: tuple[int, int]) -> relay.OutboxRow:
-        rows = relay.read(self._dispatcher, EVERY_SHARD, 100, events=False)
+        rows = relay.read(self._dispatcher, EVERY_SHARD, 100, [*Lane])
         (row,) = [row for row in rows if (row.run_id, row.fence) == (self._runs[message[0]], message[1])]
         return row
 

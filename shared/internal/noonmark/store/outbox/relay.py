@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -19,6 +19,8 @@ EVENT_LANE = 3
 
 Events that Kafka refuses (topic does not exist, too large) wait in the next lane and block nothing.
 """
+
+ALL_LANES: Final[Sequence[int]] = (*Lane, EVENT_LANE)
 
 
 class Pressure(NamedTuple):
@@ -40,7 +42,7 @@ class Parked(NamedTuple):
 
 
 def read(
-    connection: psycopg.Connection, slices: Sequence[int], limit: int, *, events: bool = True
+    connection: psycopg.Connection, slices: Sequence[int], limit: int, lanes: Sequence[int] = ALL_LANES
 ) -> list[OutboxRow]:
     """Read the next rows of the owned slices, high lanes first, in order within each slice and lane.
 
@@ -48,10 +50,9 @@ def read(
         connection: in autocommit mode.
         slices: the owned slices.
         limit: the most rows per lane.
-        events: whether to read events too, or run messages only.
+        lanes: which; `EVENT_LANE` for events.
     """
     per_slice = max(1, limit // max(1, len(slices)))
-    lanes = [*Lane, EVENT_LANE] if events else [*Lane]
     with connection.cursor(row_factory=row_of(OutboxRow), binary=True) as cursor:
         cursor.execute(
             statement("read_outbox"),
@@ -59,7 +60,7 @@ def read(
                 "slices": list(slices),
                 "lanes": [int(lane) for lane in lanes],
                 # Smaller batches for the low lane: what comes due in a higher lane meanwhile waits less.
-                "limits": [max(1, per_slice // 2) if lane is Lane.LOW else per_slice for lane in lanes],
+                "limits": [max(1, per_slice // 2) if lane == Lane.LOW else per_slice for lane in lanes],
             },
         )
         rows = cursor.fetchall()
