@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import psycopg
 
-from benchmarks.figures import Burst, Spread, total
+from benchmarks.figures import Burst, Spread, mean_batch, total
 from benchmarks.load import Load, Loaded, at_once, database_now, far_cron, load, sleep_until
 from benchmarks.meter import Meter, Spent
-from benchmarks.stack import Stack, states_of, wait_for, wait_for_empty_outbox
+from benchmarks.stack import POOL, Stack, states_of, wait_for, wait_for_empty_outbox
 from benchmarks.verdicts import read_verdicts
+from noonmark.core.states import Lane
+from noonmark.kafka.topics import Topics
 
 SETTLED: Final = "noonmark_runs_settled_total"
 _SLOWEST_RUNS_PER_S: Final = 500
@@ -72,7 +75,8 @@ def _account(
     size, spent, due = burst.size, drained.spent, drained.loaded.due
     row = connection.execute(
         "select extract(epoch from max(finished_at) - %(due)s)::float8,"
-        " count(*) filter (where fence > 1 or attempt > 1)"
+        " count(*) filter (where fence > 1 or attempt > 1),"
+        " count(distinct started_at), count(distinct finished_at)"
         " from runs where namespace = %(namespace)s and scheduled_for = %(due)s and state = 'succeeded'",
         {"due": due, "namespace": burst.namespace},
     ).fetchone()
@@ -110,4 +114,12 @@ def _account(
         without_event=max(0, succeeded - verdicts.runs),
         repeated=repeated,
         checkpoint=spent.checkpoint,
+        runs_per_start=mean_batch(succeeded, row[2]),
+        runs_per_recorded_batch=mean_batch(succeeded, row[3]),
+        runs_per_message=mean_batch(size, run_messages(stack.topics, spent.records)),
     )
+
+
+def run_messages(topics: Topics, records: Mapping[str, int]) -> int:
+    """Count the messages on the topics of runs, from the records by topic."""
+    return sum(records.get(topics.runs(POOL, lane), 0) for lane in Lane)
