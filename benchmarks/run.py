@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from types import FrameType
 from typing import Final
 
 import psycopg
@@ -21,6 +19,7 @@ from benchmarks.bare.measure import measure_bare
 from benchmarks.burst import measure_burst
 from benchmarks.claim_backlog import ClaimBench
 from benchmarks.figures import Report, with_ratios
+from benchmarks.interrupts import interruptible
 from benchmarks.machine import describe_machine
 from benchmarks.meter import Meter
 from benchmarks.open_loop import measure_idle, measure_open_loop
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.settings_changed = plan.settings
     began = time.monotonic()
     try:
-        with _interruptible():
+        with interruptible():
             _measure(plan, report, _Clock(began))
     except KeyboardInterrupt:
         print("interrupted; every process was ended", file=sys.stderr)
@@ -214,28 +213,6 @@ def _print_settings(report: Report) -> None:
             " fsync and synchronous_commit on, acks=all"
         )
     print(f"took {report.seconds:.0f} s")
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does, once: the clean-up that follows is not interrupted."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before: dict[signal.Signals, Callable[..., object] | int | None] = {}
-    for number in _SIGNALS:
-        before[number] = signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 if __name__ == "__main__":
