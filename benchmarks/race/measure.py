@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from benchmarks.meter import Meter
 from benchmarks.open_loop import stamped_lateness
 from benchmarks.race.rivals import Rival, environment_of
 from benchmarks.stack import BenchmarkError, wait_for
+from noonmark.devstack.processes import processes
 
 DATABASE: Final = "rival"
 _LEAST_ROWS_PER_S: Final = 10_000
@@ -35,7 +35,6 @@ _POLL_SECONDS: Final = 0.2
 _FLUSHED_SECONDS: Final = 5.0
 _DRAIN_SECONDS: Final = 60.0
 _SLOWEST_RUNS_PER_S: Final = 500
-_LOG_LINES: Final = 5
 
 
 class Servers(Protocol):
@@ -75,7 +74,7 @@ class _Loaded:
     folder: Path
     size: int
     due: datetime
-    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    workers: list[processes.Process] = field(default_factory=list)
 
     @property
     def stamps(self) -> Path:
@@ -91,8 +90,8 @@ class _Loaded:
         Raises:
             BenchmarkError: a worker has ended.
         """
-        if any(worker.poll() is not None for worker in self.workers):
-            raise BenchmarkError(f"a worker of {self.rival.name} ended:\n{log_end(self.log)}")
+        if any(processes.has_ended(worker) for worker in self.workers):
+            raise BenchmarkError(f"a worker of {self.rival.name} ended:\n{processes.tail(self.log)}")
         row = self.connection.execute(self.rival.finished, {"size": self.size}).fetchone()
         assert row is not None
         return int(row[0])
@@ -106,23 +105,14 @@ class _Loaded:
 
     def start_workers(self, *, stamped: bool) -> None:
         environment = {**self.environment, **({"RACE_STAMPS": str(self.stamps)} if stamped else {})}
-        with self.log.open("ab") as log:
-            for _ in range(self.rival.workers):
-                worker = subprocess.Popen(
-                    [*self.command, "work"], env=environment, cwd=self.folder, stdout=log, stderr=log
-                )
-                self.workers.append(worker)
+        for _ in range(self.rival.workers):
+            command = [*self.command, "work"]
+            worker = processes.spawn(command, log_file=self.log, env=environment, cwd=self.folder)
+            self.workers.append(worker)
 
     def stop_workers(self) -> None:
         for worker in self.workers:
-            if worker.poll() is None:
-                worker.send_signal(signal.SIGTERM)
-        for worker in self.workers:
-            try:
-                worker.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
+            processes.stop(worker, grace_seconds=_STOP_SECONDS)
 
     def merged_stamps(self) -> Path:
         """Put what the worker processes wrote into one file, and return it."""
@@ -266,7 +256,7 @@ def _run(command: Sequence[str], environment: dict[str, str], log: Path, lines: 
             check=False,
         )
     if done.returncode != 0:
-        raise BenchmarkError(f"`{command[-1]}` exited with {done.returncode}:\n{log_end(log)}")
+        raise BenchmarkError(f"`{command[-1]}` exited with {done.returncode}:\n{processes.tail(log)}")
 
 
 def _meter(servers: Servers, loaded: _Loaded) -> Meter:
@@ -278,8 +268,3 @@ def _meter(servers: Servers, loaded: _Loaded) -> Meter:
 
 def _kinds(loaded: _Loaded) -> list[str]:
     return ["postgres", *(f"worker-{number}" for number in range(1, len(loaded.workers) + 1))]
-
-
-def log_end(log: Path) -> str:
-    """Return the last lines of a log."""
-    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:])
