@@ -1,7 +1,9 @@
 """Noonmark in relation to the bare design of the same minutes."""
 
+import dataclasses
 import io
 import json
+import time
 
 import pytest
 from benchmarks.burst import run_messages
@@ -10,6 +12,7 @@ from benchmarks.handlers import STAMP
 from benchmarks.open_loop import stamped_lateness
 from benchmarks.plan import LATENESS_RATES, WINDOWS, plan_of
 from benchmarks.ratios import ratios, ratios_as_json
+from benchmarks.run import _Clock, _sound
 from benchmarks.tables import show
 from rich.console import Console
 from tests.unit.benchmarks import samples
@@ -110,3 +113,25 @@ def test_lateness_is_that_of_the_window_only_and_whole_entries_only(tmp_path):
     stamps.write_bytes(written + b"half")
     assert stamped_lateness(stamps, due, 10) == [0.25, 0.125]
     assert stamped_lateness(tmp_path / "absent", due, 10) == []
+
+
+@pytest.mark.parametrize(
+    ("burst", "window", "sound"),
+    [
+        (samples.other_burst(), samples.other_window(1000), True),
+        (samples.other_burst(lost=1), samples.other_window(1000), False),
+        (samples.other_burst(), dataclasses.replace(samples.other_window(1000), not_started=1), False),
+    ],
+    ids=["all run", "one lost", "one not started"],
+)
+def test_a_bare_design_that_loses_a_run_makes_the_benchmark_fail(burst, window, sound):
+    report = samples.report()
+    report.bare = samples.bare(burst, window)
+    assert _sound(report) is sound
+
+
+def test_the_time_of_the_bare_design_leaves_out_no_other_part():
+    clock = _Clock(time.monotonic() - 1000)
+    assert clock.is_over
+    clock.allow_more()
+    assert not clock.is_over
