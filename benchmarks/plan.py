@@ -105,6 +105,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="A,B",
         help=f"measure only these: {', '.join(PARTS)}",
     )
+    _add_further_parts(parser)
+    return parser
+
+
+def _add_further_parts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backlog",
         type=positive,
@@ -136,7 +141,6 @@ def _parser() -> argparse.ArgumentParser:
         help="measure the bare design first, and compare noonmark with it (a minute more)",
     )
     parser.add_argument("--dir", type=Path, help="folder for the data (default: the temporary one)")
-    return parser
 
 
 def _parts(text: str) -> tuple[str, ...]:
