@@ -34,7 +34,7 @@ SHORT := tests $(LONG:%=--ignore=tests/%)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign campaign-page test-starved test-property test-virtual test-model test-simulation simulate test-deploy test-containers deploy-tools check format bench clean
+.PHONY: help demo up down test test-quick test-unit test-chaos chaos campaign campaign-page test-starved test-property test-virtual test-model test-simulation simulate test-deploy test-containers deploy-tools check format bench race clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ format: $(INSTALLED) ## put the code into its standard form
 
 bench: $(INSTALLED) ## the benchmark (JSON=out.json keeps its figures, SIZE=100000 sets its runs)
 	@$(BIN)/python -m benchmarks.run $(if $(JSON),--json $(JSON)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
+
+race: $(INSTALLED) ## noonmark, the bare design and installed rivals with one workload (JSON=out.json SIZE=100000)
+	@$(BIN)/python -m benchmarks.race $(if $(JSON),--json $(JSON)) $(if $(SIZE),--size $(SIZE)) $(ARGS)
 
 clean: ## remove what was built, and the data of the development stack unless it runs
 	@if [ -e .noonmark/stack.json ]; then echo "a development stack may be running: make down"; exit 1; fi

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import psycopg
 
-from benchmarks.figures import Burst, Spread, total
+from benchmarks.figures import Burst, Spread, mean_batch, total
 from benchmarks.load import Load, Loaded, at_once, database_now, far_cron, load, sleep_until
 from benchmarks.meter import Meter, Spent
-from benchmarks.stack import Stack, states_of, wait_for, wait_for_empty_outbox
+from benchmarks.stack import POOL, Stack, states_of, wait_for, wait_for_empty_outbox
 from benchmarks.verdicts import read_verdicts
+from noonmark.core.states import Lane
+from noonmark.kafka.topics import Topics
 
 SETTLED: Final = "noonmark_runs_settled_total"
 _SLOWEST_RUNS_PER_S: Final = 500
@@ -66,19 +70,18 @@ def drain(stack: Stack, connection: psycopg.Connection, meter: Meter, burst: Loa
     return Drained(loaded, spent, seen_seconds)
 
 
+def run_messages(topics: Topics, records: Mapping[str, int]) -> int:
+    """Count the messages on the topics of runs, from the records by topic."""
+    return sum(records.get(topics.runs(POOL, lane), 0) for lane in Lane)
+
+
 def _account(
     stack: Stack, connection: psycopg.Connection, meter: Meter, burst: Load, drained: Drained, kind: str
 ) -> Burst:
     size, spent, due = burst.size, drained.spent, drained.loaded.due
-    row = connection.execute(
-        "select extract(epoch from max(finished_at) - %(due)s)::float8,"
-        " count(*) filter (where fence > 1 or attempt > 1)"
-        " from runs where namespace = %(namespace)s and scheduled_for = %(due)s and state = 'succeeded'",
-        {"due": due, "namespace": burst.namespace},
-    ).fetchone()
-    assert row is not None
-    seconds, repeated = row[0] or drained.seen_seconds, row[1]
-    starts = connection.execute(
+    last_seconds, repeated, starts, records = _ledger(connection, burst.namespace, due)
+    seconds = last_seconds or drained.seen_seconds
+    late = connection.execute(
         "select extract(epoch from started_at - scheduled_for)::float8 from runs"
         " where namespace = %s and scheduled_for = %s and started_at is not null",
         [burst.namespace, due],
@@ -103,11 +106,29 @@ def _account(
         messages=spent.records,
         copy_jobs_per_s=round(drained.loaded.copy_jobs_per_s),
         share_of_copy_jobs=round(rate / drained.loaded.copy_jobs_per_s, 4),
-        start_ms=Spread.of_seconds([row[0] for row in starts]),
+        start_ms=Spread.of_seconds([row[0] for row in late]),
         rss_mb=meter.memory_mb(),
         lost=size - succeeded,
         second_verdicts=verdicts.second,
         without_event=max(0, succeeded - verdicts.runs),
         repeated=repeated,
         checkpoint=spent.checkpoint,
+        runs_per_start=mean_batch(succeeded, starts),
+        runs_per_recorded_batch=mean_batch(succeeded, records),
+        runs_per_message=mean_batch(size, run_messages(stack.topics, spent.records)),
     )
+
+
+def _ledger(
+    connection: psycopg.Connection, namespace: str, due: datetime
+) -> tuple[float | None, int, int, int]:
+    """Return the seconds to the last outcome, and counts of repeated runs, starts and recorded batches."""
+    row = connection.execute(
+        "select extract(epoch from max(finished_at) - %(due)s)::float8,"
+        " count(*) filter (where fence > 1 or attempt > 1),"
+        " count(distinct started_at), count(distinct finished_at)"
+        " from runs where namespace = %(namespace)s and scheduled_for = %(due)s and state = 'succeeded'",
+        {"due": due, "namespace": namespace},
+    ).fetchone()
+    assert row is not None
+    return row

@@ -75,6 +75,9 @@ class Burst:
         without_event: succeeded runs whose event did not come.
         repeated: runs that were queued or attempted more than once.
         checkpoint: whether a checkpoint ended meanwhile, which makes WAL and seconds larger.
+        runs_per_start: runs per start statement: distinct values of `started_at`, the time of the statement.
+        runs_per_recorded_batch: runs per statement that recorded outcomes: distinct values of `finished_at`.
+        runs_per_message: runs per message on the topics of runs.
     """
 
     kind: str
@@ -99,6 +102,9 @@ class Burst:
     without_event: int
     repeated: int
     checkpoint: bool
+    runs_per_start: float | None = None
+    runs_per_recorded_batch: float | None = None
+    runs_per_message: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,66 @@ class Idle:
     cpu_percent_noonmark: float
     cpu_percent_all: float
     other_cpu_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class OtherBurst:
+    """The burst of one-time jobs on another scheduler: the bare design, or a rival.
+
+    Attributes:
+        seconds: from the due instant to the last recorded outcome.
+        cpu_us_by_process: per run; the benchmark itself is not in the total.
+        wal_bytes_per_run: from the due instant to the last outcome.
+        runs_per_start: runs per start statement; None if it cannot be read from the tables.
+        runs_per_recorded_batch: the same for outcomes.
+        other_cpu_percent: CPU of the rest of the machine, percent of one core.
+        lost: jobs without an outcome.
+    """
+
+    runs: int
+    seconds: float
+    runs_per_s: float
+    cpu_us_per_run: float
+    cpu_us_by_process: dict[str, float]
+    wal_bytes_per_run: float
+    other_cpu_percent: float
+    lost: int
+    checkpoint: bool
+    runs_per_start: float | None = None
+    runs_per_recorded_batch: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWindow:
+    """The open loop on another scheduler.
+
+    Attributes:
+        lateness_ms: `started_at - scheduled_for` of its table of runs; None if it has none.
+        handler_lateness_ms: first line of the handler - due instant.
+        cpu_percent_all: its processes and servers, percent of one core.
+        not_started: jobs whose handler was not called.
+    """
+
+    rate: float
+    seconds: float
+    runs: int
+    lateness_ms: Spread | None
+    handler_lateness_ms: Spread | None
+    cpu_percent_all: float
+    other_cpu_percent: float
+    not_started: int
+
+
+@dataclass(slots=True)
+class BareDesign:
+    """The bare design in the same run of the benchmark."""
+
+    burst: OtherBurst | None = None
+    open_loops: list[OtherWindow] = field(default_factory=list)
+
+    def open_loop(self, rate: float) -> OtherWindow | None:
+        """Return the window with this rate."""
+        return next((one for one in self.open_loops if one.rate == rate), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +289,7 @@ class Report:
     submissions: dict[str, Submissions] = field(default_factory=dict)
     claim_backlog: list[Claim] = field(default_factory=list)
     priority: Priority | None = None
+    bare: BareDesign | None = None
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
@@ -235,6 +302,11 @@ class Report:
         shown = dataclasses.asdict(self)
         shown["open_loop"] = next((one for one in shown["open_loops"] if one["rate"] == 1000), None)
         return shown
+
+
+def mean_batch(runs: int, statements: int) -> float | None:
+    """Return the mean number of runs per statement or message; None without any."""
+    return round(runs / statements, 2) if statements else None
 
 
 def with_ratios(claims: Sequence[Claim]) -> list[Claim]:

@@ -130,8 +130,8 @@ def load(connection: psycopg.Connection, *loads: Load) -> Loaded:
 
 
 def database_now(connection: psycopg.Connection) -> datetime:
-    """Return the database's time."""
-    row = connection.execute("select noonmark_now()").fetchone()
+    """Return the time of any database of the benchmark's server."""
+    row = connection.execute("select statement_timestamp()").fetchone()
     assert row is not None
     found: datetime = row[0]
     return found

@@ -159,6 +159,8 @@ class Meter:
 
     def _records(self) -> dict[str, int]:
         """Records ever written, by topic."""
+        if not self._partitions:
+            return {}
         futures = self._admin.list_offsets(dict.fromkeys(self._partitions, _LATEST), request_timeout=10)
         counts: dict[str, int] = defaultdict(int)
         for partition, future in futures.items():

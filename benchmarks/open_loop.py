@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 import psycopg
@@ -18,6 +19,7 @@ from benchmarks.stack import Stack, wait_for
 _DRAIN_SECONDS: Final = 60.0
 _FLUSHED_SECONDS: Final = 0.5
 _READING_SECONDS: Final = 0.1
+_ROUNDING_SECONDS: Final = 0.001
 
 
 def measure_open_loop(
@@ -42,8 +44,7 @@ def measure_open_loop(
     stack.require_services()
     late = lateness(connection, jobs.namespace, loaded.due)
     time.sleep(_FLUSHED_SECONDS)
-    last = loaded.due.timestamp() + seconds
-    stamped = [begun - due for due, begun in read_stamps(stack) if loaded.due.timestamp() <= due <= last]
+    stamped = stamped_lateness(stack.stamps, loaded.due, seconds)
     return OpenLoop(
         rate=rate,
         seconds=seconds,
@@ -88,7 +89,16 @@ def lateness(
     return [row[0] for row in rows]
 
 
-def read_stamps(stack: Stack) -> list[tuple[float, float]]:
-    """Return what the stamping handler noted: due instant and begin, Unix seconds."""
-    raw = stack.stamps.read_bytes() if stack.stamps.exists() else b""
-    return [(due, begun) for due, begun in STAMP.iter_unpack(raw[: len(raw) // STAMP.size * STAMP.size])]
+def stamped_lateness(stamps: Path, due: datetime, seconds: float) -> list[float]:
+    """Return the lateness of the handlers whose instants were in a window, seconds.
+
+    Args:
+        stamps: file with the due instant and the first line of each handler, Unix seconds.
+        due: the first due instant.
+        seconds: length of the window.
+    """
+    raw = stamps.read_bytes() if stamps.exists() else b""
+    whole = raw[: len(raw) // STAMP.size * STAMP.size]
+    # A program in another language may round the instant to milliseconds.
+    first, last = due.timestamp() - _ROUNDING_SECONDS, due.timestamp() + seconds + _ROUNDING_SECONDS
+    return [begun - planned for planned, begun in STAMP.iter_unpack(whole) if first <= planned <= last]

@@ -15,18 +15,21 @@ PARTS: Final = ("idle", "burst", "recurring", "open", "submissions", "claims")
 _LEAST_WINDOW_SECONDS: Final = 3.0
 
 
+WINDOWS: Final = ((1000.0, 20.0), (5000.0, 15.0), (100.0, 10.0))
+"""Rates of the open loop, jobs per second, and how long each lasts, seconds."""
+
+LATENESS_RATES: Final = (1000, 5000)
+"""Rates of them at which noonmark's lateness is compared with that of others."""
+
+WARM_RUNS: Final = 40_000
+"""Size of a burst that warms broker and processes, and is not reported."""
+
+
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is measured, and how large. SIZE below the full one shrinks every part in proportion."""
+class Scale:
+    """How large the parts are. SIZE below the full one shrinks every part in proportion."""
 
     size: int
-    parts: frozenset[str]
-    backlogs: tuple[int, ...]
-    backlogs_asked_for: bool
-    priority: int | None
-    settings: dict[str, str]
-    folder: Path | None
-    json_file: Path | None
 
     @property
     def share(self) -> float:
@@ -40,6 +43,20 @@ class Plan:
     def window(self, seconds: float) -> float:
         """Shrink a window."""
         return min(seconds, max(_LEAST_WINDOW_SECONDS, round(seconds * self.share, 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Scale):
+    """What is measured, and how large."""
+
+    parts: frozenset[str]
+    backlogs: tuple[int, ...]
+    backlogs_asked_for: bool
+    priority: int | None
+    settings: dict[str, str]
+    folder: Path | None
+    json_file: Path | None
+    bare: bool = False
 
 
 def plan_of(arguments: Sequence[str] | None) -> Plan:
@@ -57,7 +74,16 @@ def plan_of(arguments: Sequence[str] | None) -> Plan:
         settings=dict(options.set),
         folder=options.dir,
         json_file=options.json,
+        bare=options.bare,
     )
+
+
+def positive(text: str) -> int:
+    """Read a number above 0, such as `100_000`, for argparse."""
+    number = int(text.replace("_", "").replace(",", ""))
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--size",
-        type=_positive,
+        type=positive,
         default=FULL_SIZE,
         help="runs of the burst (default %(default)s); below it, every part shrinks in proportion",
     )
@@ -79,9 +105,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="A,B",
         help=f"measure only these: {', '.join(PARTS)}",
     )
+    _add_further_parts(parser)
+    return parser
+
+
+def _add_further_parts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backlog",
-        type=_positive,
+        type=positive,
         action="append",
         default=[],
         metavar="N",
@@ -90,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--priority",
-        type=_positive,
+        type=positive,
         nargs="?",
         const=1_000_000,
         metavar="N",
@@ -104,15 +135,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="change a setting of the services, such as claim_pause_ms=5; the report names it",
     )
+    parser.add_argument(
+        "--bare",
+        action="store_true",
+        help="measure the bare design first, and compare noonmark with it (a minute more)",
+    )
     parser.add_argument("--dir", type=Path, help="folder for the data (default: the temporary one)")
-    return parser
-
-
-def _positive(text: str) -> int:
-    number = int(text.replace("_", "").replace(",", ""))
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
 
 
 def _parts(text: str) -> tuple[str, ...]:

@@ -5,40 +5,37 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from types import FrameType
 from typing import Final
 
 import psycopg
 from confluent_kafka import KafkaException
 from rich.console import Console
 
+from benchmarks.bare.measure import measure_bare
 from benchmarks.burst import measure_burst
 from benchmarks.claim_backlog import ClaimBench
 from benchmarks.figures import Report, with_ratios
+from benchmarks.interrupts import interruptible
 from benchmarks.machine import describe_machine
 from benchmarks.meter import Meter
 from benchmarks.open_loop import measure_idle, measure_open_loop
-from benchmarks.plan import Plan, plan_of
+from benchmarks.plan import WARM_RUNS, WINDOWS, Plan, plan_of
 from benchmarks.priority import measure_priority
+from benchmarks.ratios import ratios_as_json
 from benchmarks.stack import BenchmarkError, Stack
 from benchmarks.submissions import measure_submissions
 from benchmarks.tables import show
 from benchmarks.yardsticks import measure_yardsticks, warm_broker
 from noonmark.devstack.processes.errors import DevStackError
 
-WINDOWS: Final = ((1000.0, 20.0), (5000.0, 15.0), (100.0, 10.0))
-"""Rates of the open loop, jobs per second, and how long each lasts, seconds."""
-
 _IDLE_SECONDS: Final = 10.0
 _SETTLE_SECONDS: Final = 2.0
 _WARM_RECORDS: Final = 500_000
 _WARM_SECONDS: Final = 10.0
-_WARM_RUNS: Final = 40_000
 _BUDGET_SECONDS: Final = 155.0
 """A backlog that was not requested is left out after this time, so that the whole stays below 3 minutes."""
 
@@ -57,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.settings_changed = plan.settings
     began = time.monotonic()
     try:
-        with _interruptible():
+        with interruptible():
             _measure(plan, report, _Clock(began))
     except KeyboardInterrupt:
         print("interrupted; every process was ended", file=sys.stderr)
@@ -68,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show(report, Console(width=None if sys.stdout.isatty() else 120))
     _print_settings(report)
     if plan.json_file is not None:
-        plan.json_file.write_text(json.dumps(report.as_json(), indent=2) + "\n", encoding="utf-8")
+        shown = {**report.as_json(), "ratios": ratios_as_json(report)}
+        plan.json_file.write_text(json.dumps(shown, indent=2) + "\n", encoding="utf-8")
         print(f"written to {plan.json_file}")
     return 0 if _sound(report) else 1
 
@@ -78,10 +76,20 @@ class _Clock:
 
     def __init__(self, began: float) -> None:
         self._began = began
+        self._allowed_seconds = _BUDGET_SECONDS
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._began
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time for parts that were not requested is used up."""
+        return self.seconds > self._allowed_seconds
+
+    def allow_more(self) -> None:
+        """Do not count the time until now."""
+        self._allowed_seconds = _BUDGET_SECONDS + self.seconds
 
     def say(self, what: str) -> None:
         print(f"{self.seconds:6.1f} s  {what}", file=sys.stderr, flush=True)
@@ -95,6 +103,10 @@ def _measure(plan: Plan, report: Report, clock: _Clock) -> None:
         report.machine["warm_up_records"] = sent
         clock.say("yardsticks")
         report.yardsticks = measure_yardsticks(stack, connection, share=plan.share)
+        if plan.bare:
+            with _part(report, "bare"):
+                report.bare = measure_bare(stack, plan, clock.say)
+            clock.allow_more()
         if plan.parts - {"claims"} or plan.priority:
             stack.start_services()
             _measure_services(plan, report, clock, stack, connection)
@@ -113,7 +125,7 @@ def _measure_services(
 ) -> None:
     meter = stack.meter(connection)
     clock.say("a burst to warm broker and services on their own path, not reported")
-    measure_burst(stack, connection, meter, plan.scaled(_WARM_RUNS), kind="warm-up")
+    measure_burst(stack, connection, meter, plan.scaled(WARM_RUNS), kind="warm-up")
     if "idle" in plan.parts:
         with _part(report, "idle"):
             time.sleep(_SETTLE_SECONDS)
@@ -162,7 +174,7 @@ def _measure_claims(plan: Plan, report: Report, clock: _Clock, stack: Stack) -> 
     with stack.other_database("claims") as url:
         bench = ClaimBench(stack, url)
         for waiting in plan.backlogs:
-            if waiting > plan.backlogs[0] and not plan.backlogs_asked_for and clock.seconds > _BUDGET_SECONDS:
+            if waiting > plan.backlogs[0] and not plan.backlogs_asked_for and clock.is_over:
                 report.skipped[f"claims with {waiting:,} waiting"] = "time is up; ask for it with --backlog"
                 continue
             clock.say(f"W4: claims with {waiting:,} timers waiting")
@@ -180,11 +192,15 @@ def _part(report: Report, name: str) -> Iterator[None]:
 
 def _sound(report: Report) -> bool:
     bursts = [one for one in (report.burst, report.recurring) if one is not None]
+    bare = report.bare
+    finished = bare is None or (
+        (bare.burst is None or bare.burst.lost == 0) and all(one.not_started == 0 for one in bare.open_loops)
+    )
     whole = all(one.lost == one.second_verdicts == one.without_event == 0 for one in bursts)
     taken = all(one.missing == one.rejected == 0 for one in report.submissions.values())
     started = all(one.not_started == 0 for one in report.open_loops)
     drained = report.priority is None or report.priority.not_started == 0
-    return whole and taken and started and drained and not report.failed
+    return finished and whole and taken and started and drained and not report.failed
 
 
 def _print_settings(report: Report) -> None:
@@ -197,28 +213,6 @@ def _print_settings(report: Report) -> None:
             " fsync and synchronous_commit on, acks=all"
         )
     print(f"took {report.seconds:.0f} s")
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does, once: the clean-up that follows is not interrupted."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before: dict[signal.Signals, Callable[..., object] | int | None] = {}
-    for number in _SIGNALS:
-        before[number] = signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from noonmark.kafka.topics import Topics
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 HANDLERS: Final = "benchmarks.handlers"
+POOL: Final = "default"
 
 _KEPT: Final = frozenset({"NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT"})
 _IMMEDIATE_SECONDS: Final = 15.0
@@ -123,7 +124,7 @@ class Stack:
             topics.rejections,
             topics.dead,
         ]
-        counted += [topics.runs("default", lane) for lane in Lane]
+        counted += [topics.runs(POOL, lane) for lane in Lane]
         return Meter(connection, self.bootstrap, self.pids(), counted)
 
     def pids(self) -> dict[str, int]:

@@ -8,9 +8,20 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.figures import SERVERS, SERVICES, Burst, Report, Spread
-from benchmarks.targets import targets
+from benchmarks.ratios import ratios
+from benchmarks.targets import Target, targets
 
 _KINDS = (*SERVICES, *SERVERS)
+_FIGURES_OF_A_BURST = {
+    "runs": "runs",
+    "runs/s": "runs_per_s",
+    "WAL bytes per run": "wal_bytes_per_run",
+    "CPU of others, % of a core": "other_cpu_percent",
+    "runs per start": "runs_per_start",
+    "runs per recorded batch": "runs_per_recorded_batch",
+    "lost": "lost",
+    "CPU µs per run": "cpu_us_per_run",
+}
 _STYLES = {"aim": "green", "reached": "yellow", "missed": "red"}
 
 
@@ -22,7 +33,9 @@ def show(report: Report, console: Console) -> None:
     _submissions(report, console)
     _claims(report, console)
     _priority(report, console)
-    _targets(report, console)
+    _bare(report, console)
+    _compared("Ratios", list(ratios(report).values()), console)
+    _compared("Against the targets", targets(report), console)
     for part, reason in report.skipped.items():
         console.print(f"[yellow]{part} was skipped:[/] {reason}")
     for part, reason in report.failed.items():
@@ -78,6 +91,9 @@ def _bursts(report: Report, console: Console) -> None:
         ("a checkpoint meanwhile", *(one.checkpoint for one in bursts)),
         ("Kafka records per run", *(one.messages_per_run for one in bursts)),
         *((f"memory MB, {kind}", *(one.rss_mb.get(kind) for one in bursts)) for kind in _KINDS),
+        ("runs per start", *(one.runs_per_start for one in bursts)),
+        ("runs per recorded batch", *(one.runs_per_recorded_batch for one in bursts)),
+        ("runs per message", *(one.runs_per_message for one in bursts)),
         ("lost", *(one.lost for one in bursts)),
         ("second verdicts", *(one.second_verdicts for one in bursts)),
         ("succeeded without event", *(one.without_event for one in bursts)),
@@ -195,11 +211,32 @@ def _priority(report: Report, console: Console) -> None:
     console.print(_table(title, ("", "p50 ms", "p95", "p99", "max"), rows))
 
 
-def _targets(report: Report, console: Console) -> None:
-    compared = targets(report)
+def _bare(report: Report, console: Console) -> None:
+    """Print the bare design next to the same figures of noonmark."""
+    if report.bare is None:
+        return
+    rows: list[Sequence[object]] = []
+    if report.bare.burst is not None:
+        both = (report.bare.burst, report.burst)
+        rows += [
+            (title, *(getattr(one, name, None) for one in both))
+            for title, name in _FIGURES_OF_A_BURST.items()
+        ]
+        for kind in (*SERVICES[1:], *SERVERS):
+            of_kind = (one.cpu_us_by_process.get(kind) if one else None for one in both)
+            rows.append((f"  {kind}", *of_kind))
+    for one in report.bare.open_loops:
+        windows = (one, report.open_loop(one.rate))
+        for share in ("p50", "p99"):
+            late = (getattr(window and window.lateness_ms, share, None) for window in windows)
+            rows.append((f"start lateness {share} ms at {one.rate:,.0f}/s", *late))
+    console.print(_table("The bare design on the same servers", ("", "bare", "noonmark"), rows))
+
+
+def _compared(title: str, compared: Sequence[Target], console: Console) -> None:
     if not compared:
         return
-    table = Table(title="Against the targets", title_justify="left", title_style="bold")
+    table = Table(title=title, title_justify="left", title_style="bold")
     for column in ("figure", "measured", "at least", "aim", ""):
         table.add_column(column, justify="left" if column in {"figure", ""} else "right")
     for one in compared:

@@ -1,7 +1,20 @@
 """Figures for tests, as a run of the benchmark would give them."""
 
-from benchmarks.figures import Burst, Claim, OpenLoop, Report, Spread, Submissions
+from datetime import UTC, datetime
 
+from benchmarks.figures import (
+    BareDesign,
+    Burst,
+    Claim,
+    OpenLoop,
+    OtherBurst,
+    OtherWindow,
+    Report,
+    Spread,
+    Submissions,
+)
+
+DUE = datetime(2030, 1, 1, tzinfo=UTC)
 SPREAD = Spread.of_seconds([0.010, 0.020, 0.030])
 
 
@@ -48,6 +61,30 @@ def open_loop(rate: float, p99_seconds: float = 0.02) -> OpenLoop:
         wal_bytes_per_run=1200.0,
         not_started=0,
     )
+
+
+def other_burst(**changed) -> OtherBurst:
+    fields = {
+        "runs": 100,
+        "seconds": 1.0,
+        "runs_per_s": 100.0,
+        "cpu_us_per_run": 80.0,
+        "cpu_us_by_process": {"worker": 30.0, "postgres": 50.0},
+        "wal_bytes_per_run": 1100.0,
+        "other_cpu_percent": 0.0,
+        "lost": 0,
+        "checkpoint": False,
+    }
+    return OtherBurst(**{**fields, **changed})
+
+
+def other_window(rate: float, p99_seconds: float = 0.02) -> OtherWindow:
+    late = Spread.of_seconds([p99_seconds])
+    return OtherWindow(rate, 10.0, 1000, late, late, 30.0, 0.0, 0)
+
+
+def bare(burst: OtherBurst | None, *windows: OtherWindow) -> BareDesign:
+    return BareDesign(burst, list(windows))
 
 
 def submissions(**changed) -> Submissions:
