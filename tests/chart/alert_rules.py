@@ -39,8 +39,74 @@ RECORDED: dict[str, set[str]] = {
         "NoonmarkRejectionsHigh",
         "NoonmarkRetriesStorm",
     },
+    "messages_forged": {"NoonmarkMessageForged"},
+    "handlers_stuck": {
+        "NoonmarkPoolSaturated",
+        "NoonmarkStartBacklogGrowing",
+        "NoonmarkStartBacklogOverObjective",
+        "NoonmarkStartBacklogStalled",
+        "NoonmarkStartSloBurnsFast",
+        "NoonmarkStartSloBurnsSlowly",
+    },
+    "processes_paused": {
+        "NoonmarkOwnershipFlaps",
+        "NoonmarkRunsLost",
+        "NoonmarkWorkersLapse",
+        "NoonmarkWritesFenced",
+    },
+    "postgres_stopped": {
+        "NoonmarkApiErrors",
+        "NoonmarkHeartbeatNearLease",
+        "NoonmarkPostgresUnreachable",
+        "NoonmarkShardsUnowned",
+        "NoonmarkWatchdogPartNotOk",
+    },
+    "postgres_hangs": {
+        "NoonmarkDispatcherDead",
+        "NoonmarkHeartbeatNearLease",
+        "NoonmarkLoopStalled",
+        "NoonmarkPostgresUnreachable",
+        "NoonmarkShardsUnowned",
+        "NoonmarkTriggerDead",
+        "NoonmarkWatchdogPartNotOk",
+    },
+    "postgres_slow": {"NoonmarkApiSlow", "NoonmarkClaimsSlow"},
+    "kafka_stopped": {
+        "NoonmarkDueTimersWaiting",
+        "NoonmarkOutboxFilling",
+        "NoonmarkOutboxStuck",
+        "NoonmarkWatchdogPartNotOk",
+    },
+    "owners_cut_off": {"NoonmarkInstantsMissed", "NoonmarkShardsUnowned"},
+    "transaction_idle": {
+        "NoonmarkDeadRowsPile",
+        "NoonmarkIntakeStalled",
+        "NoonmarkObserverBehind",
+        "NoonmarkOldestXminHeld",
+        "NoonmarkSubmissionsBehind",
+    },
+    "commits_refused": {"NoonmarkOffsetCommitsFail"},
+    "jobs_and_topics_broken": {
+        "NoonmarkAlertDeliveriesFail",
+        "NoonmarkEventsRefused",
+        "NoonmarkJobsBroken",
+        "NoonmarkRunsParked",
+    },
+    "topic_truncated": {"NoonmarkRunsResent"},
+    "promises_broken": {"NoonmarkVerifyFindings", "NoonmarkVerifyOverdue"},
+    "app_outboxes_bad": {
+        "NoonmarkAppOutboxParked",
+        "NoonmarkAppOutboxStuck",
+        "NoonmarkAppOutboxUnreachable",
+    },
+    "upgrade_unfinished": {"NoonmarkVersionsMixed", "NoonmarkZoneDataInactive"},
 }
 """The alerts that fire on a recording, and nothing else does."""
+
+NOT_RECORDED: dict[str, str] = {
+    "NoonmarkDeadMansSwitch": "it reads no series: it always fires, also on the healthy recording",
+}
+"""The alerts that fire on no recording, and why; all of them fire on invented series, in promtool/."""
 
 
 @cache

@@ -20,7 +20,11 @@ import yaml
 from tests.support.node import Node
 
 STEP_SECONDS = 60
-_CLOCKS = {"noonmark_last_progress_timestamp_seconds", "process_start_time_seconds"}
+_CLOCKS = {
+    "noonmark_last_progress_timestamp_seconds",
+    "noonmark_verify_completed_timestamp_seconds",
+    "process_start_time_seconds",
+}
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _FIRING = 'group by (alertname) (last_over_time(ALERTS{alertstate="firing",alertname!="NoonmarkDeadMansSwitch"}[1d]))'
 
@@ -32,21 +36,30 @@ class Recording:
     series: dict[tuple[str, str], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     """Values by step, by target and by name with its own labels."""
     steps: int = 0
+    metrics_file: Path | None = None
+    """What a node exporter's textfile collector would read, if it exists."""
 
     def scrape(self, nodes: Iterable[Node], names: frozenset[str]) -> None:
         """Add one scrape of all nodes, also of those that are gone; only of metrics with these names."""
         for node in nodes:
-            target = f'instance="{node.name}",job="noonmark-{node.service}",namespace="jobs"'
             text = node._get("/metrics")[1] if node.alive else ""
-            self.series[target, "up{"][self.steps] = float(bool(text))
-            for name, labels, value in _SAMPLE.findall(text):
-                if name in names:
-                    own = re.sub(r"\bnamespace=", "exported_namespace=", labels)
-                    shown = float(value)
-                    if name in _CLOCKS:
-                        shown = round(self.steps * STEP_SECONDS - (time.time() - shown), 1)
-                    self.series[target, f"{name}{{{own}"][self.steps] = shown
+            self._add(node.name, f"noonmark-{node.service}", text, names)
+        if self.metrics_file is not None:
+            text = self.metrics_file.read_text(encoding="utf-8") if self.metrics_file.exists() else ""
+            self._add("node", "node", text, names)
         self.steps += 1
+
+    def _add(self, instance: str, job: str, text: str, names: frozenset[str]) -> None:
+        target = f'instance="{instance}",job="{job}",namespace="jobs"'
+        if job != "node":
+            self.series[target, "up{"][self.steps] = float(bool(text))
+        for name, labels, value in _SAMPLE.findall(text):
+            if name in names:
+                own = re.sub(r"\bnamespace=", "exported_namespace=", labels)
+                shown = float(value)
+                if name in _CLOCKS:
+                    shown = round(self.steps * STEP_SECONDS - (time.time() - shown), 1)
+                self.series[target, f"{name}{{{own}"][self.steps] = shown
 
     def text(self) -> str:
         """The file: a line for each series of a target, with its values in promtool's notation."""

@@ -63,10 +63,15 @@ class OutcomeStore:
         self._gaps: dict[int, _Gap] = {}
         self._behind: set[int] = set()
         self._lag, self._lag_at = 0.0, time.monotonic()
+        self._storing_from: float | None = None
 
     @property
     def lag(self) -> float:
         """How many seconds the last outcomes, or those after them, waited to be read; 0 if none wait."""
+        first = self._storing_from
+        if first is not None:
+            # As long as the database does not take a batch, its outcomes wait.
+            return max(0.0, time.time() - first)
         since = time.monotonic() - self._lag_at
         if self._behind:
             return self._lag + since
@@ -104,7 +109,11 @@ class OutcomeStore:
         Raises:
             StoppedError: the service was stopped while the database was unavailable; nothing is lost.
         """
-        to_seek = self._retried(lambda: self._take(records))
+        self._storing_from = records[0].timestamp if records else None
+        try:
+            to_seek = self._retried(lambda: self._take(records))
+        finally:
+            self._storing_from = None
         if records:
             self._lag, self._lag_at = max(0.0, time.time() - records[-1].timestamp), time.monotonic()
             last = {record.partition: record for record in records}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
 
+import psycopg
 import pytest
 from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import World, outcome
+from tests.support.cluster import wait_until
 
 from noonmark.core.states import RunState
 from noonmark.observer import outcome_store
@@ -198,6 +201,21 @@ def test_outcomes_wait_while_there_are_more_or_no_longer_than_they_take(world, d
     assert desk.store.lag > 599
     desk.store.take(old[2:])
     assert desk.store.lag == 0
+
+
+def test_outcomes_that_the_database_does_not_take_wait(world, desk, emptied_database):
+    fill(world, desk, 3)
+    desk.place()
+    old = [desk.record(n)._replace(timestamp=desk.world.now().timestamp() - 600) for n in range(3)]
+    taking = threading.Thread(target=desk.store.take, args=[old])
+    with psycopg.connect(emptied_database) as session:
+        session.execute("lock table observer_offsets in access exclusive mode")
+        taking.start()
+        wait_until(lambda: desk.store.lag > 599, "the lag to be seen", 20)
+        assert taking.is_alive()
+        session.rollback()
+    taking.join(20)
+    assert world.value("select next_offset from observer_offsets") == 3
 
 
 def test_a_partition_that_is_read_to_its_end_has_come_to_the_present(world, desk):

@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.support.cluster import wait_until
+from tests.support.proxy import Network, Toxic
 
 from noonmark.core.ids import uuid7
 from noonmark.service import ownership
@@ -20,6 +22,7 @@ from noonmark.store.cluster import processes
 from noonmark.store.cluster.members import Membership
 from noonmark.store.maintenance import housekeeping
 from noonmark.telemetry.logs import get_logger
+from noonmark.telemetry.metrics import REGISTRY
 
 pytestmark = pytest.mark.postgres
 
@@ -140,3 +143,32 @@ def test_the_first_row_of_the_outbox_is_shown_and_refused_events_are_not(world):
     heads = processes.outbox_heads(world.db)
 
     assert heads == {(1, 3): str(world.value("select min(seq) from outbox where lane = 3"))}
+
+
+@pytest.mark.parametrize("toxic", [Toxic(down=True), Toxic(silent=True)], ids=["refused", "unanswered"])
+def test_one_that_cannot_reach_the_database_shows_that_it_owns_nothing(world, toxic):
+    network = Network()
+    url = conninfo_to_dict(world.url)
+    proxy = network.proxy(int(url["port"]))
+    reachable = make_conninfo(world.url, port=proxy.port)
+    service = Service("trigger", Settings(database_url=reachable), Health(), threading.Event(), get_logger())
+    member = OwnershipLoop(service, Membership("trigger", shards=4, timeout_seconds=1))
+    thread = threading.Thread(target=member.run, args=[service.stop])
+
+    def shown() -> list[float | None]:
+        service.health.expose()
+        names = ("noonmark_owned_shards", "noonmark_leads")
+        return [REGISTRY.get_sample_value(name, {"role": "trigger"}) for name in names]
+
+    thread.start()
+    try:
+        wait_until(lambda: shown() == [4, 1], "the shards to be owned", 20)
+        proxy.set(toxic)
+        wait_until(lambda: shown() == [0, 0], "the shards to be lost", 20)
+        proxy.heal()
+        wait_until(lambda: shown() == [4, 1], "the shards to be owned again", 20)
+    finally:
+        service.stop.set()
+        member.wake.set()
+        thread.join(20)
+        network.close()

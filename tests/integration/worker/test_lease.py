@@ -19,6 +19,7 @@ from noonmark.settings import Settings
 from noonmark.store.database.connect import connect
 from noonmark.store.runs import leases
 from noonmark.telemetry.logs import get_logger
+from noonmark.telemetry.metrics import REGISTRY
 from noonmark.worker.leases.lease import Lease
 from noonmark.worker.leases.shared_attempts import SharedAttempts
 
@@ -218,3 +219,20 @@ def test_one_process_renews_one_lease_after_the_other(world: World, lease: Lease
     assert lease.problem().startswith("the lease was lost repeatedly")
     wait(lambda: not lease.problem())
     assert not lease.lost.is_set()
+
+
+def test_a_heartbeat_that_hangs_is_seen_to_age(world: World, lease: Lease) -> None:
+    lease.start_heartbeat()
+    take(world, lease)
+    (helper,) = heartbeats(lease)
+
+    def age() -> float:
+        lease._service.health.expose()
+        return REGISTRY.get_sample_value("noonmark_heartbeat_age_seconds") or 0.0
+
+    wait(lambda: 0 < age() < 1)
+    # It waits for Postgres, as far as anyone can see: it says nothing, and does not end.
+    os.kill(helper, signal.SIGSTOP)
+    wait(lambda: age() > 2 * LEASE_SECONDS)
+    os.kill(helper, signal.SIGCONT)
+    wait(lambda: age() < 1)

@@ -24,7 +24,7 @@ from noonmark.store.runs import finish, held_runs, starts
 from noonmark.store.runs.held_runs import LiveRun
 from noonmark.store.runs.locked_runs import LOCK_WAIT_SECONDS, find_locked
 from noonmark.store.runs.worker_lease import Identity
-from noonmark.telemetry.metrics import HANDED_BACK, HEARTBEAT_AGE, WORKER_SLOTS
+from noonmark.telemetry.metrics import HANDED_BACK, WORKER_SLOTS
 from noonmark.worker.engine.late_starts import LateStarts
 from noonmark.worker.engine.recorder import RecorderLoop
 from noonmark.worker.engine.starter import SlotPlanner, Starter
@@ -169,7 +169,6 @@ class Engine:
             busy = len(self._in_flight)
             WORKER_SLOTS.labels("busy").set(busy)
             WORKER_SLOTS.labels("free").set(max(0, self._service.settings.worker_slots - busy))
-            HEARTBEAT_AGE.set(self._lease.age_seconds())
         if to_cancel := self._stops.poll(connection, self._lease.identity, self._in_flight):
             self._executors.cancel(to_cancel)
         if now >= self._reconcile_at:

@@ -99,6 +99,7 @@ class Lease:
         self.lost = threading.Event()
         """Set when the lease has lapsed: all runs in flight must be dropped, and a new lease taken."""
         service.health.require("lease", "no lease yet")
+        service.health.before_scrape(self._show_age)
 
     def start_heartbeat(self) -> None:
         """Start the heartbeat process; it gets ready while the other parts of the worker are created.
@@ -270,6 +271,10 @@ class Lease:
             self.lapse(report["worker"])
         else:
             self._log.warning("heartbeat_cannot_reach_database", reason=report["reason"])
+
+    def _show_age(self) -> None:
+        """Show the age of the last heartbeat, also while everything that waits for Postgres hangs."""
+        if self.identity.worker:
             HEARTBEAT_AGE.set(self.age_seconds())
 
     def _restart(self, at_once: bool) -> None:
@@ -314,4 +319,3 @@ class Lease:
                 return
             self._is_renewed = True
             self._beaten_at = max(self._beaten_at, at)
-        HEARTBEAT_AGE.set(self.age_seconds())

@@ -76,6 +76,7 @@ class Health:
         self._loops: dict[str, Progress] = {}
         self._conditions: dict[str, str] = {}
         self._notes: dict[str, str] = {}
+        self._measures: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
     def progress(self, name: str, max_age_seconds: float) -> Progress:
@@ -165,8 +166,14 @@ class Health:
                 body["status"] = "not ready"
         return alive and not missing, body
 
+    def before_scrape(self, measure: Callable[[], None]) -> None:
+        """Call `measure` before each scrape: it sets a metric that changes even while loops hang."""
+        self._measures.append(measure)
+
     def expose(self) -> None:
-        """Update the metrics of the loops; called before a scrape, so that beats stay cheap."""
+        """Update the metrics of the loops, and those of `before_scrape`; called before a scrape."""
+        for measure in self._measures:
+            measure()
         now, wall = self._clock(), time.time()
         with self._lock:
             for loop in self._loops.values():

@@ -34,18 +34,21 @@ class OwnershipLoop(DatabaseLoop):
         self._membership = membership
         self._wake = wake
         self._progress_at = 0.0
+        self._beaten_at = time.monotonic()
         SHARDS.labels(membership.role).set(membership.shards)
         OWNER_CHANGES.labels(membership.role)
         LEADER_CHANGES.labels(membership.role)
+        service.health.before_scrape(self.show_expired)
 
     def run_once(self, connection: psycopg.Connection) -> float:
         """Send a heartbeat and update the owned shards."""
-        led = self._membership.leads
+        led, began = self._membership.leads, time.monotonic()
         if self._membership.beat(connection):
             OWNER_CHANGES.labels(self._membership.role).inc()
             self._log.info("ownership_changed", owned=self._membership.owned, leads=self._membership.leads)
             for event in self._wake:
                 event.set()
+        self._beaten_at = began
         if led != self._membership.leads:
             LEADER_CHANGES.labels(self._membership.role).inc()
         LEADS.labels(self._membership.role).set(self._membership.leads)
@@ -54,6 +57,15 @@ class OwnershipLoop(DatabaseLoop):
             self._progress_at = time.monotonic() + _PROGRESS_SECONDS
             processes.note(connection, self._membership.role, self._membership.id, self._stuck())
         return _BEAT_SECONDS
+
+    def show_expired(self) -> None:
+        """Show that this process owns nothing, if its membership has expired without a heartbeat.
+
+        Otherwise the alert about shards without an owner would count those of a process that cannot work.
+        """
+        if time.monotonic() - self._beaten_at > self._membership.timeout_seconds:
+            LEADS.labels(self._membership.role).set(0)
+            OWNED_SHARDS.labels(self._membership.role).set(0)
 
     def ending(self, connection: psycopg.Connection) -> None:
         """Release the shards at once."""

@@ -42,7 +42,7 @@ class Membership:
         self.owned: tuple[int, ...] = ()
         self.leads = False
         self.shards = shards
-        self._timeout_seconds = timeout_seconds
+        self.timeout_seconds = timeout_seconds
 
     def beat(self, connection: psycopg.Connection) -> bool:
         """Renew the membership and compute the owned shards; return whether they have changed."""
@@ -51,7 +51,7 @@ class Membership:
             {"role": self.role, "id": self.id, "host": socket.gethostname(), "pid": os.getpid()},
         )
         rows = connection.execute(
-            statement("list_live_members"), {"role": self.role, "timeout_seconds": self._timeout_seconds}
+            statement("list_live_members"), {"role": self.role, "timeout_seconds": self.timeout_seconds}
         ).fetchall()
         members: list[UUID] = [row[0] for row in rows]
         owned = tuple(shard for shard in range(self.shards) if owner_of(shard, members) == self.id)
