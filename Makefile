@@ -94,7 +94,7 @@ deploy-tools: $(INSTALLED) ## what the tests of chart, rules and image need: Deb
 test-deploy: $(INSTALLED) ## the chart on a real API server, the image, an upgrade under load (under 15 minutes)
 	@$(BIN)/python -m pytest tests/deploy $(PYTEST_ARGS)
 
-test-containers: $(INSTALLED) ## the stack in containers, on a Docker engine of the test's own; needs root; not in CI
+test-containers: $(INSTALLED) ## the stack in containers, and compose with an upgrade, on a Docker engine of the tests; needs root; not in CI
 	@$(BIN)/python -m pytest tests/containers $(PYTEST_ARGS)
 
 check: $(INSTALLED) ## formatting, lint, strict types, borders between the packages

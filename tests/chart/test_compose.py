@@ -77,6 +77,21 @@ def test_every_image_is_pinned():
     assert images["kafka"] == f"apache/kafka:{kafka_version()}"
 
 
+def test_our_image_is_built_once_and_never_looked_up_in_a_registry():
+    """With `build` in each service, compose builds an image for each, and gives all of them the same name."""
+    ours = {name: services()[name] for name in OURS}
+
+    assert {name for name, service in ours.items() if "build" in service} == {"migrate"}
+    assert {service["pull_policy"] for service in ours.values()} == {"never"}
+    assert {name for name in OURS - {"migrate"} if not needed_by(name) & {"migrate"}} == set()
+
+
+def needed_by(name: str) -> set[str]:
+    """Names of all services that compose starts before one, and of those that these need."""
+    direct = set(services()[name].get("depends_on", {}))
+    return direct.union(*(needed_by(of) for of in direct))
+
+
 def test_ports_are_on_the_loopback_only():
     published = {name: service["ports"] for name, service in services().items() if service.get("ports")}
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.engine import Engine, running_engine, stand_in_servers
+from tests.support.engine import Engine, running_engine
 from tests.support.kube import eventually
+from tests.support.stand_ins import stand_in_servers
 
 from noonmark.devstack import state
 from noonmark.devstack.containers import POSTGRES_IMAGE

@@ -6,6 +6,7 @@ is missing skips them and says how to get it, except in CI, where it fails them.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,10 +20,13 @@ from zipfile import ZipFile
 
 import pytest
 
+from noonmark.devstack.kafka.jars import kafka_version
+
 HERE: Final = Path(__file__).resolve().parents[1] / "deploy" / "tools"
 HELM: Final = "v4.3.1"
 KUBERNETES: Final = "v1.36.3"
 KWOK: Final = "v0.8.0"
+COMPOSE: Final = "v2.40.3"
 DEBIAN: Final = "bookworm"
 OPENAPI_GENERATOR: Final = "7.17.0"
 _GENERATOR_ARTIFACT: Final = f"org.openapitools:openapi-generator-cli:{OPENAPI_GENERATOR}"
@@ -99,6 +103,24 @@ def _go_build(source: Path, package: str, flags: str = "") -> Callable[[Path], N
         )
 
     return make
+
+
+def _go_module(module: str, version: str, package: str, flags: str) -> Callable[[Path], None]:
+    """Build a program in its own module, for one whose `go.mod` forbids `go install`; its dependencies are its own."""
+
+    def make(target: Path) -> None:
+        fetched = subprocess.run(
+            ["go", "mod", "download", "-json", f"{module}@{version}"], check=True, stdout=subprocess.PIPE
+        )
+        _go_build(Path(json.loads(fetched.stdout)["Dir"]), package, flags)(target)
+
+    return make
+
+
+def _compose() -> Tool:
+    module = "github.com/docker/compose/v2"
+    stamp = f"-X {module}/internal.Version={COMPOSE}"
+    return Tool("docker-compose", COMPOSE, make=_go_module(module, COMPOSE, "./cmd", stamp))
 
 
 def _kubernetes(binary: str) -> Tool:
@@ -193,6 +215,12 @@ TOOLS: Final = {
         Tool("base-image.tar", DEBIAN, make=_base_image),
         Tool("helm", HELM, make=_go_install(f"helm.sh/helm/v4/cmd/helm@{HELM}")),
         Tool("composecheck", "2", make=_go_build(HERE / "composecheck", ".")),
+        _compose(),
+        Tool(
+            "kafka-tools.jar",
+            kafka_version(),
+            make=_java_archive(f"org.apache.kafka:kafka-tools:{kafka_version()}"),
+        ),
         _kubernetes("kube-apiserver"),
         _kubernetes("kube-controller-manager"),
         _kubernetes("kube-scheduler"),
@@ -212,7 +240,7 @@ TOOLS: Final = {
 QUICK: Final = ("promtool", "prometheus", "amtool", "prometheus-alertmanager", "helm", "composecheck")
 """What the tests of `make test` look for; the rest is for `make test-deploy`."""
 
-MANUAL: Final = ("dockerd",)
+MANUAL: Final = ("dockerd", "docker-compose", "kafka-tools.jar")
 """What is made only where it is named: `make test-containers` does not run in CI."""
 
 

@@ -45,6 +45,21 @@ def blocks_of(page: Path, *languages: str) -> list[Block]:
     ]
 
 
+def section_commands(page: Path, heading: str) -> list[str]:
+    """The commands that a section of a page has the reader type, in order, without the remarks after them."""
+    text = page.read_text(encoding="utf-8")
+    begin = text.index(f"\n## {heading}\n")
+    first, last = (text.count("\n", 0, at) for at in (begin + 1, text.index("\n## ", begin + 1)))
+    lines = [
+        line
+        for block in blocks_of(page, "console")
+        if first < block.line <= last
+        for line in block.code.splitlines()
+        if line.startswith("$ ")
+    ]
+    return [re.sub(r"\s+# .*$", "", line.removeprefix("$ ")) for line in lines]
+
+
 def run_python(blocks: Iterable[Block], given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Run Python blocks that are to be run; return the names they leave behind.
 

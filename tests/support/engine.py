@@ -1,4 +1,4 @@
-"""A real Docker engine of a test's own, and images in place of those that no registry can be asked for.
+"""A real Docker engine of a test's own.
 
 The engine runs in network and mount namespaces of its own: its bridges, its rules for packets and the ports that
 containers publish exist there alone, on the loopback of that namespace, and nothing in it reaches another machine.
@@ -22,11 +22,7 @@ import pytest
 from tests.support.deploy_tools import tool
 from tests.support.kube import eventually
 
-from noonmark.devstack.kafka.jars import kafka_jars
-from noonmark.devstack.kafka.java import find_java
-from noonmark.devstack.postgres.server import bundled_binaries
 from noonmark.devstack.processes import processes
-from noonmark.devstack.processes.patience import quiet
 
 IMAGES: Final = Path(__file__).parents[1] / "containers" / "images"
 BASE: Final = "python-stand-in:bookworm"
@@ -50,7 +46,10 @@ class Engine:
     @property
     def environment(self) -> dict[str, str]:
         """Variables with which a client finds it."""
-        return {**os.environ, "DOCKER_HOST": self.host}
+        outside = {
+            name: value for name, value in os.environ.items() if not name.startswith(("DOCKER_", "COMPOSE_"))
+        }
+        return {**outside, "DOCKER_HOST": self.host, "DOCKER_CONFIG": str(self.folder / "client")}
 
     def inside(self, *command: str | Path) -> list[str]:
         """Return the command line that runs something in the engine's network, where published ports are."""
@@ -120,6 +119,7 @@ def running_engine() -> Iterator[Engine]:
 
     try:
         eventually("the Docker engine answers", answers, seconds=120)
+        engine.docker("import", str(tool("base-image.tar")), BASE)
         yield engine
     finally:
         if not processes.has_ended(process):
@@ -128,13 +128,3 @@ def running_engine() -> Iterator[Engine]:
             process.send_signal(signal.SIGTERM)
         process.wait(60)
         shutil.rmtree(folder)
-
-
-def stand_in_servers(engine: Engine, postgres: str, kafka: str) -> None:
-    """Build Postgres and Kafka from what the embedded stack runs, under the names of their official images."""
-    engine.docker("import", str(tool("base-image.tar")), BASE)
-    package = bundled_binaries().parents[1]
-    libraries = package.with_name(f"{package.name}.libs")
-    engine.build("postgres", postgres, {"package": package, "libraries": libraries})
-    java = find_java(quiet)
-    engine.build("kafka", kafka, {"java": java.home, "libs": kafka_jars(java, quiet)})

@@ -17,14 +17,23 @@ _NAMESPACE = "noonmark"
 def previous_release(folder: Path) -> tuple[str, Path] | None:
     """Extract the packages of the previous release into a folder that goes first on a module path.
 
-    Its code is that of the last commit whose project had another version than now.
-
     Args:
         folder: is created; gets one folder `noonmark` with all packages.
 
     Returns:
         The version and the folder; None where the history does not reach back that far.
     """
+    found = previous_commit()
+    if found is None:
+        return None
+    version, commit = found
+    extract(commit, folder / "all", *_ROOTS)
+    merge_packages(folder / "all", folder / _NAMESPACE)
+    return version, folder
+
+
+def previous_commit() -> tuple[str, str] | None:
+    """Find the last commit whose project had another version than now; return the version and the commit."""
     now = _version((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     for commit in _git("log", "--format=%H", "--", "pyproject.toml").decode().split():
         version = _version(_git("show", f"{commit}:pyproject.toml").decode())
@@ -35,13 +44,15 @@ def previous_release(folder: Path) -> tuple[str, Path] | None:
     # Changes since `commit` that left the project file alone belong to that version, too.
     after = _git("rev-list", "--ancestry-path", "--reverse", f"{commit}..HEAD", "--", "pyproject.toml")
     # A bump that is not committed yet leaves all of HEAD to it.
-    last = f"{after.decode().split()[0]}^" if after else "HEAD"
-    archive = _git("archive", "--format=tar", last, *_ROOTS)
-    folder.mkdir()
+    return version, f"{after.decode().split()[0]}^" if after else "HEAD"
+
+
+def extract(commit: str, folder: Path, *paths: str) -> None:
+    """Extract the files of a commit, or those below some paths, into a folder, which is created."""
+    archive = _git("archive", "--format=tar", commit, *paths)
+    folder.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
-        packed.extractall(folder / "all", filter="data")
-    merge_packages(folder / "all", folder / _NAMESPACE)
-    return version, folder
+        packed.extractall(folder, filter="data")
 
 
 def merge_packages(release: Path, target: Path) -> None:

@@ -18,4 +18,10 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
     createdb --host=/tmp --username="$POSTGRES_USER" "$POSTGRES_DB"
     pg_ctl --pgdata="$PGDATA" --mode=fast --wait stop
 fi
+# The wheel's server is built without lz4.
+for option; do
+    shift
+    [ "$option" != -cwal_compression=lz4 ] || option=-cwal_compression=on
+    set -- "$@" "$option"
+done
 exec "$@" -c listen_addresses='*' -c unix_socket_directories=/run/postgresql
