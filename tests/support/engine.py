@@ -2,7 +2,7 @@
 
 The engine runs in network and mount namespaces of its own: its bridges, its rules for packets and the ports that
 containers publish exist there alone, on the loopback of that namespace, and nothing in it reaches another machine. Its
-data are in memory, about 3 GB of images, so that none of them is left, and no slow disk decides what a test finds.
+data are in memory, so that none of them is left, and no slow disk decides what a test finds.
 """
 
 from __future__ import annotations
