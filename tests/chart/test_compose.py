@@ -118,6 +118,15 @@ def test_what_runs_starts_again_and_says_how_it_is():
         assert ("test" in service.get("healthcheck", {})) == (name in OTHERS), name
 
 
+@pytest.mark.parametrize("name", ["kafka", "postgres"])
+def test_a_server_that_recovers_from_a_crash_is_waited_for(name):
+    """What others wait for is not unhealthy while it starts: compose then gives up and starts none of them."""
+    assert services()[name]["healthcheck"]["start_period"] == "10m0s"
+    assert {services()[other]["depends_on"][name]["condition"] for other in OURS - {"demo"}} == {
+        "service_healthy"
+    }
+
+
 def test_the_check_of_the_broker_fits_beside_the_broker():
     kafka = services()["kafka"]
     broker = int(re.search(r"-Xmx(\d+)m", kafka["environment"]["KAFKA_HEAP_OPTS"])[1])

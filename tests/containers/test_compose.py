@@ -16,7 +16,7 @@ from tests.support.doc_blocks import section_commands
 from tests.support.kube import eventually
 from tests.support.stand_ins import MISSING, stand_in_python
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "docker.md"

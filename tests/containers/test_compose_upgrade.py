@@ -21,7 +21,7 @@ from tests.support.kube import eventually
 from tests.support.releases import extract, previous_commit
 from tests.support.stand_ins import stand_in_python, stand_ins
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(2400)
 
 PAGE = Path(__file__).parents[2] / "docs" / "docker.md"
 HANDLERS = '''

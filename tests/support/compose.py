@@ -59,7 +59,7 @@ class Installation:
             text=True,
             cwd=self.folder,
             env={**self.engine.environment, **variables},
-            timeout=500,
+            timeout=900,
         )
 
     def compose(self, *arguments: str) -> str:

@@ -1,7 +1,8 @@
 """A real Docker engine of a test's own.
 
 The engine runs in network and mount namespaces of its own: its bridges, its rules for packets and the ports that
-containers publish exist there alone, on the loopback of that namespace, and nothing in it reaches another machine.
+containers publish exist there alone, on the loopback of that namespace, and nothing in it reaches another machine. Its
+data are in memory, so that none of them is left, and no slow disk decides what a test finds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from noonmark.devstack.processes import processes
 
 IMAGES: Final = Path(__file__).parents[1] / "containers" / "images"
 BASE: Final = "python-stand-in:bookworm"
-_START: Final = 'ip link set lo up && exec dockerd "$@"'
+_START: Final = 'ip link set lo up && mount -t tmpfs -o size=10g,mode=711 data "$0" && exec dockerd "$@"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +95,17 @@ def running_engine() -> Iterator[Engine]:
     folder = Path(tempfile.mkdtemp(prefix="nm-engine-"))
     host = f"unix://{folder}/docker.sock"
     log = folder / "dockerd.log"
+    data = folder / "data"
+    data.mkdir()
     options = {
-        "data-root": folder / "data",
+        "data-root": data,
         "exec-root": folder / "exec",
         "pidfile": folder / "pid",
         "host": host,
     }
     process = processes.spawn(
         [
-            *("unshare", "--net", "--mount", "sh", "-c", _START, "sh"),
+            *("unshare", "--net", "--mount", "sh", "-c", _START, str(data)),
             *(f"--{name}={value}" for name, value in options.items()),
         ],
         log_file=log,
