@@ -23,6 +23,11 @@ SAME = [
     ("*-*-1,15 0/6:30", "30 0-23/6 1,15 * *"),
     ("*-01/2-03 12:00:00", "0 12 3 1-12/2 *"),
     ("12-25 08:00", "0 8 25 12 *"),
+    ("OnCalendar=Mon..Fri 09:00", "0 9 * * MON-FRI"),
+    ("OnCalendar=*-*-01 03:00:00", "0 3 1 * *"),
+    ("OnCalendar = Sat,Sun 09:00:00", "0 9 * * SAT,SUN"),
+    ("oncalendar=weekly", "0 0 * * MON"),
+    ("OnCalendar=*:0/15", "0-59/15 * * * *"),
 ]
 
 
@@ -53,6 +58,9 @@ def test_seconds_and_zone_are_kept() -> None:
         "*/5 * * * *",
         "1-5 * * * *",
         "noon",
+        "noon 09:00",
+        "workdays 09:00",
+        "Mon 09:00 sharp",
         "",
         "0 9 * * MON",
     ],

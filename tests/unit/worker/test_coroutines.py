@@ -13,7 +13,7 @@ from tests.unit.worker.hands import hand, success
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.runs.finish import Outcome
-from noonmark.worker.handlers.coroutines import LoopExecutor
+from noonmark.worker.handlers.coroutines import LoopExecutor, _LoopClock
 
 PATIENCE = 20
 
@@ -133,6 +133,41 @@ def test_the_time_in_which_another_run_blocked_the_loop_does_not_count(loop):
     loop.executor.call(loop.news.set)
     loop.wait_for(2)
     assert {o.run.handler: o.state for o in loop.outcomes}["waits"] is RunState.SUCCEEDED
+
+
+def test_a_run_that_has_just_ended_does_not_keep_the_timeouts_of_others_from_being_postponed(loop):
+    over = hand(handler="waits")
+    left = threading.Event()
+
+    async def leave() -> None:
+        async with asyncio.timeout(PATIENCE) as limit:
+            pass
+        # As between the end of a handler and the callbacks of its task.
+        loop.executor._clocks[over.key] = _LoopClock(asyncio.get_running_loop(), limit)
+        loop.executor.running[over.key] = over
+        left.set()
+
+    beside = hand(handler="waits", timeout_seconds=2.0)
+    loop.executor.submit([beside])
+    assert loop.began.acquire(timeout=PATIENCE)
+    began_at = beside.began_at
+    loop.executor.call(lambda: asyncio.ensure_future(leave()))
+    assert left.wait(PATIENCE)
+    for _ in range(2):
+        loop.executor.submit([hand(handler="blocks")])
+        assert loop.began.acquire(timeout=PATIENCE)
+        blocked_at = time.monotonic()
+        while time.monotonic() < blocked_at + 0.6 * beside.timeout_seconds:
+            assert not loop.free.wait(0.05)
+        loop.free.set()
+        loop.settle()
+        loop.free.clear()
+    # In the second block, too: without it, 2.4 s of 2 would have passed.
+    assert beside.began_at > began_at + 0.6 * beside.timeout_seconds
+    loop.executor.call(loop.news.set)
+    loop.wait_for(3)
+    assert {o.run.handler: o.state for o in loop.outcomes}["waits"] is RunState.SUCCEEDED
+    loop.executor.running.pop(over.key)
 
 
 def test_a_run_that_blocks_the_loop_again_and_again_still_ends(loop):

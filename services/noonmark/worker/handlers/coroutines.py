@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -48,17 +49,23 @@ class _LoopClock:
         if more > 0 and ends_at is not None and not self._limit.expired():
             self._postponed += more
             attempt.began_at += more
-            self._limit.reschedule(ends_at + more)
+            self._reschedule(ends_at + more)
 
     def hold(self, attempt: RunningAttempt) -> None:
         """Stop the timeout."""
         attempt.began_at = 0.0
-        self._limit.reschedule(None)
+        self._reschedule(None)
 
     def start(self, attempt: RunningAttempt) -> None:
         """Start the timeout from the beginning."""
         attempt.began_at = time.monotonic()
-        self._limit.reschedule(self._loop.time() + attempt.timeout_seconds)
+        self._reschedule(self._loop.time() + attempt.timeout_seconds)
+
+    def _reschedule(self, ends_at: float | None) -> None:
+        # An attempt that has ended keeps its clock until its task's callbacks run, and a timeout that is over
+        # refuses a change; nothing is left to time then.
+        with contextlib.suppress(RuntimeError):
+            self._limit.reschedule(ends_at)
 
 
 class LoopExecutor:
@@ -199,13 +206,15 @@ class LoopExecutor:
         """Postpone the timeouts of all runs by the time that the loop could not run since the last tick."""
         assert self._tick_at is not None
         now = self._loop.time()
-        if (blocked := now - self._tick_at) > _TICK_SECONDS:
-            for key, attempt in self.running.items():
-                if (clock := self._clocks.get(key)) is not None:
-                    clock.postpone(attempt, blocked)
+        blocked = now - self._tick_at
+        # The next tick first: whatever happens in this one, later blocks must be noticed.
         self._tick_at = now + _TICK_SECONDS if self._tasks else None
         if self._tick_at is not None:
             self._loop.call_at(self._tick_at, self._tick)
+        if blocked > _TICK_SECONDS:
+            for key, attempt in self.running.items():
+                if (clock := self._clocks.get(key)) is not None:
+                    clock.postpone(attempt, blocked)
 
     def _begin(self, attempts: Sequence[RunningAttempt]) -> None:
         for attempt in attempts:

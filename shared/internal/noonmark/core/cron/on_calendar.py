@@ -30,7 +30,7 @@ def on_calendar(text: str) -> dict[str, object] | None:
 
     None: it is not one, or cron has no expression for it, such as for a year or for weekday and day together.
     """
-    words = text.split()
+    words = re.sub(r"^OnCalendar\s*=\s*", "", text.strip(), flags=re.IGNORECASE).split()
     zone = words.pop() if len(words) > 1 and _ZONE.fullmatch(words[-1]) else None
     cron = _SHORTHANDS.get(words[0].lower()) if len(words) == 1 else None
     fields = None if cron is not None else _fields(words)
@@ -45,8 +45,11 @@ def on_calendar(text: str) -> dict[str, object] | None:
 def _fields(words: list[str]) -> dict[str, str] | None:
     """The fields of cron; None: some word is no part of a calendar event, or cron cannot say it."""
     weekday = words.pop(0) if words and _DAYS.fullmatch(words[0]) else "*"
-    date = _DATE.fullmatch(words.pop(0)) if words and ":" not in words[0] else None
-    time = _TIME.fullmatch(words.pop(0)) if words else None
+    date = _DATE.fullmatch(words[0]) if words else None
+    words = words[1:] if date else words
+    time = _TIME.fullmatch(words[0]) if words else None
+    words = words[1:] if time else words
+    # A word that is left is none of systemd's: to drop it would change the schedule.
     if words or not (date or time or weekday != "*"):
         return None
     said = {"month": "*", "day": "*", **(date.groupdict() if date else {})}
