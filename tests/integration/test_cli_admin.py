@@ -83,6 +83,7 @@ def test_a_key_that_signs_comes_with_what_it_signs_with(noonmark):
         (["--grant", "a=viewer", "--grant", "a=admin"], "twice"),
         (["--grant", "a=viewer", "--expires-in", "soon"], "12h, 90d"),
         (["--grant", "a=viewer", "--expires-in", "0d"], "12h, 90d"),
+        (["--grant", "a=viewer", "--expires-in", "90"], "has no unit; write 90d for days"),
     ],
 )
 def test_options_that_mean_nothing_are_wrong_usage(noonmark, options, told):

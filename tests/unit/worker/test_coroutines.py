@@ -141,7 +141,7 @@ def test_a_run_that_has_just_ended_does_not_keep_the_timeouts_of_others_from_bei
 
     async def leave() -> None:
         async with asyncio.timeout(PATIENCE) as limit:
-            pass
+            await asyncio.sleep(0)
         # As between the end of a handler and the callbacks of its task.
         loop.executor._clocks[over.key] = _LoopClock(asyncio.get_running_loop(), limit)
         loop.executor.running[over.key] = over

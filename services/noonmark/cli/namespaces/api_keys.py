@@ -232,6 +232,11 @@ def _grants(given: Sequence[str]) -> dict[str, str]:
 def _lifetime(given: str | None) -> int | None:
     if given is None:
         return None
+    if given.strip().isdecimal():
+        raise CliError(
+            f"--expires-in {given!r} has no unit; write {given.strip()}d for days, {given.strip()}h for hours",
+            ExitCode.USAGE,
+        )
     seconds = as_seconds(given)
     if not seconds:
         raise CliError(f"--expires-in {given!r} is not a time span such as 12h, 90d or 52w", ExitCode.USAGE)

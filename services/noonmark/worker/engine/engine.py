@@ -223,7 +223,8 @@ class Engine:
         if orphans:
             count = held_runs.requeue_unfinished(connection, identity, orphans).requeued
             HANDED_BACK.inc(count)
-            self._log.warning("runs_handed_back", count=count, why="not held in memory")
+            if count:
+                self._log.warning("runs_handed_back", count=count, why="not held in memory")
             self._hints.outbox()
         if ended:
             held_runs.cancel_unowned(connection, identity, self._topics, ended, shards=self._shards)
