@@ -234,7 +234,7 @@ def _lifetime(given: str | None) -> int | None:
         return None
     if given.strip().isdecimal():
         raise CliError(
-            f"--expires-in {given!r} has no unit; write {given.strip()}d for days, {given.strip()}h for hours",
+            f"--expires-in {given!r} has no unit; write {given.strip()}d for days, for example",
             ExitCode.USAGE,
         )
     seconds = as_seconds(given)
