@@ -98,7 +98,10 @@ def read_ledger(
     ]
     found.shards = next(rows("select shards from install"))[0]
     found.zone_releases = {row[0] for row in rows("select id from zone_data")}
-    found.slot_holders = {row[0] for row in rows(f"select run_id::text from slots where {mine}")}
+    both = (
+        f"select run_id::text from slots where {mine} union select run_id::text from limit_slots where {mine}"
+    )
+    found.slot_holders = {row[0] for row in rows(both)}
     found.timers = {row[0]: row[1] for row in rows(f"select run_id::text, fire_at from timers where {mine}")}
     found.limits = {
         (row[0], row[1]): row[2]

@@ -349,7 +349,7 @@ class History:
         newest_worker: the highest id that was ever assigned to a worker; None: the highest of `workers`.
         shards: the number of shards of the installation.
         zone_releases: ids of the releases of the zone data that the installation has planned with.
-        slot_holders: ids of the runs that the overlap slots name.
+        slot_holders: ids of the runs that overlap slots and slots of limits name.
         restless: what had not come to rest within L after the last fault, with its number; empty if all had.
             If not empty, the parts of the history contradict each other, and only V2 and V3 are judged.
     """
