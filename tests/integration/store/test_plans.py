@@ -101,8 +101,6 @@ _MAY_READ_ALL = {
     "pause_runs": {"outbox"},
     "cancel_runs": {"outbox"},
     "find_lost_messages": {"outbox"},
-    # A pass of promotion moves a batch at a time. Without statistics, the planner may take the waits for few.
-    "move_waits": {"waits"},
     # Which jobs use a calendar is asked when a person changes it; an index would be paid for by every create.
     "list_calendar_jobs": {"jobs"},
     "update_calendar_jobs": {"jobs"},

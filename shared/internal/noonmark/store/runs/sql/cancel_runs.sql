@@ -13,7 +13,7 @@ with ended as (
 ), deleted_messages as (
     delete from outbox where slice = any (%(shards)b::smallint[]) and lane < 3 and run_id = any (%(ids)b::uuid[])
 ), deleted_waits as (
-    delete from waits where run_id = any (%(ids)b::uuid[])
+    delete from waits where run_id = any (array(select unnest(%(ids)b::uuid[])))
 ), deleted_callbacks as (
     delete from callbacks where run_id in (select id from ended where state = 'cancelled')
 )
