@@ -110,7 +110,7 @@ def load(connection: psycopg.Connection, offsets: Sequence[float], *, handler: s
         with connection.transaction() as transaction:
             _copy(connection, due, offsets, handler)
             connection.execute("analyze jobs, timers")
-            # Nobody has seen a row yet: a load that took too long leaves no trace.
+            # No process reads a row before the commit: a load that took too long leaves no trace.
             if (due - database_now(connection)).total_seconds() < _SPARE_SECONDS:
                 raise psycopg.Rollback(transaction)
             return due

@@ -8,10 +8,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Final
+from typing import Final, TypeVar
 
 import psycopg
 from confluent_kafka import KafkaException
@@ -35,6 +35,8 @@ from noonmark.devstack.processes.errors import DevStackError
 _WARM_RECORDS: Final = 500_000
 _WARM_SECONDS: Final = 10.0
 _RACE_WINDOWS: Final = tuple(window for window in WINDOWS if window[0] in LATENESS_RATES)
+
+Window = TypeVar("Window", OpenLoop, OtherWindow)
 
 # What a part may end with while the others continue.
 _PART_ERRORS: Final = (
@@ -125,13 +127,12 @@ def _noonmark(stack: Stack, connection: psycopg.Connection, plan: RacePlan, say:
             with _part(entry, "burst"):
                 say(f"noonmark: {plan.size:,} jobs due at one instant")
                 entry.burst = measure_burst(stack, connection, meter, plan.size, kind="one-time")
-            windows: list[OpenLoop] = []
-            for rate, seconds in _RACE_WINDOWS:
-                with _part(entry, f"open loop at {rate:,.0f}/s"):
-                    say(f"noonmark: {rate:,.0f} jobs due per second")
-                    length = plan.window(seconds)
-                    windows.append(measure_open_loop(stack, connection, meter, rate=rate, seconds=length))
-            entry.open_loops = windows
+            entry.open_loops = _open_loops(
+                entry,
+                plan,
+                say,
+                lambda rate, seconds: measure_open_loop(stack, connection, meter, rate=rate, seconds=seconds),
+            )
         finally:
             stack.stop_services()
     return entry
@@ -147,14 +148,25 @@ def _rival(stack: Stack, rival: Rival, plan: RacePlan, say: Say) -> Entry:
     with _part(entry, "burst"):
         say(f"{rival.name}: {plan.size:,} jobs due at one instant")
         entry.burst = measure_rival_burst(stack, rival, installed, plan.size)
-    windows: list[OtherWindow] = []
+    entry.open_loops = _open_loops(
+        entry,
+        plan,
+        say,
+        lambda rate, seconds: measure_rival_open_loop(stack, rival, installed, rate=rate, seconds=seconds),
+    )
+    return entry
+
+
+def _open_loops(
+    entry: Entry, plan: RacePlan, say: Say, measure: Callable[[float, float], Window]
+) -> list[Window]:
+    """Measure the open loop at each rate; `measure` gets the rate and the seconds."""
+    found: list[Window] = []
     for rate, seconds in _RACE_WINDOWS:
         with _part(entry, f"open loop at {rate:,.0f}/s"):
-            say(f"{rival.name}: {rate:,.0f} jobs due per second")
-            length = plan.window(seconds)
-            windows.append(measure_rival_open_loop(stack, rival, installed, rate=rate, seconds=length))
-    entry.open_loops = windows
-    return entry
+            say(f"{entry.name}: {rate:,.0f} jobs due per second")
+            found.append(measure(rate, plan.window(seconds)))
+    return found
 
 
 @contextlib.contextmanager

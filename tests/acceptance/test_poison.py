@@ -14,7 +14,7 @@ from noonmark.store.cluster.pools import register_pool
 @pytest.mark.slow
 def test_bad_ones_wait_aside_with_their_reason_while_a_thousand_settle(noonmark: Cluster) -> None:
     noonmark.start(*SERVICES)
-    # A pool in the table, but nobody made its topics.
+    # A pool in the table whose topics do not exist.
     register_pool(noonmark.database, "ghost")
     load, bad = Load(), Load()
     with noonmark.standing_clock():

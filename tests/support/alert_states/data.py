@@ -26,7 +26,7 @@ MISSING = "shop.missing"
 
 
 def jobs_and_topics_broken(ground: Ground) -> Recording:
-    """A schedule that cannot be planned, topics that do not exist, and nobody who takes the alerts about it."""
+    """A schedule that cannot be planned, topics that do not exist, and no receiver for the alerts about it."""
     place = ground.installation(
         emit_topics=f"{MISSING}*",
         alert_webhook_url="http://127.0.0.1:9/",
@@ -36,7 +36,7 @@ def jobs_and_topics_broken(ground: Ground) -> Recording:
     noonmark = place.noonmark
     place.start("observer")
     place.scrape(2)
-    register_pool(noonmark.database, "ghost")  # nobody made its topics
+    register_pool(noonmark.database, "ghost")  # its topics do not exist
     load = Load()
     with noonmark.standing_clock():
         load.interval(1, noonmark.soon(1), instants=2)

@@ -299,8 +299,7 @@ def _time(value: object, problems: list[FieldError]) -> datetime | None:
     try:
         return parse_instant(value)
     except ValueError as error:
-        message, _, expected = str(error).partition("; expected ")
-        problems.append(FieldError("/time", message, expected))
+        problems.append(FieldError.from_text("/time", str(error)))
         return None
 
 

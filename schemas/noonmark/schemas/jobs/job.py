@@ -282,8 +282,7 @@ def _run_at(value: object, ledger_floor: datetime, problems: list[FieldError]) -
     try:
         at = parse_instant(value)
     except ValueError as error:
-        message, _, expected = str(error).partition("; expected ")
-        problems.append(FieldError("/run_at", message, expected))
+        problems.append(FieldError.from_text("/run_at", str(error)))
         return None
     if at < ledger_floor:
         floor = format_instant(ledger_floor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -101,7 +102,7 @@ def _seed(name: object) -> str:
 
 
 def _schedule_problem(error: ScheduleError) -> FieldError:
-    message, _, expected = error.message.partition("; expected ")
-    if error.position is not None and f"character {error.position}" not in message:
-        message += f" (character {error.position})"
-    return FieldError("/schedule" + error.pointer, message, expected)
+    problem = FieldError.from_text("/schedule" + error.pointer, error.message)
+    if error.position is None or f"character {error.position}" in problem.message:
+        return problem
+    return replace(problem, message=f"{problem.message} (character {error.position})")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, Self
 
 MAX_ERRORS: Final = 100
 """Most problems listed per document; further ones are only counted."""
@@ -15,6 +15,8 @@ MAX_ERRORS: Final = 100
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MAX_POINTER: Final = 500
 _MAX_SHOWN: Final = 60
+_EXPECTED: Final = "; expected "
+"""Between what is wrong and what is expected, in messages for people."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,9 +33,15 @@ class FieldError:
     message: str
     expected: str = ""
 
+    @classmethod
+    def from_text(cls, pointer: str, text: str) -> Self:
+        """Return the problem of a value from a message of the core, which ends with what is expected."""
+        message, _, expected = text.partition(_EXPECTED)
+        return cls(pointer, message, expected)
+
     def __str__(self) -> str:
         where = self.pointer or "document"
-        return f"{where}: {self.message}" + (f"; expected {self.expected}" if self.expected else "")
+        return f"{where}: {self.message}" + (f"{_EXPECTED}{self.expected}" if self.expected else "")
 
 
 class Refused(Exception):  # noqa: N818 - describes the input, not a failure of noonmark

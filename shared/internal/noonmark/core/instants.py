@@ -49,17 +49,17 @@ def parse_instant(value: object) -> datetime:
     Raises:
         ValueError: not a string, no offset, no such date, or outside the years 1970 to 9999.
     """
-    allowed = "expected an RFC 3339 instant with its offset, such as 2026-06-01T09:00:00Z, in 1970 or later"
+    expected = "expected an RFC 3339 instant with its offset, such as 2026-06-01T09:00:00Z, in 1970 or later"
     if not isinstance(value, str):
-        raise ValueError(f"is {type_name(value)}; {allowed}")  # noqa: TRY004 - the document is wrong, not the code
+        raise ValueError(f"is {type_name(value)}; {expected}")  # noqa: TRY004 - the document is wrong, not the code
     if not _RFC3339.fullmatch(value):
-        raise ValueError(f"{shortened(value)} is not an instant; {allowed}")
+        raise ValueError(f"{shortened(value)} is not an instant; {expected}")
     try:
         at = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{shortened(value)} is not a valid instant ({error}); {allowed}") from None
+        raise ValueError(f"{shortened(value)} is not a valid instant ({error}); {expected}") from None
     if at.year < 1970:
-        raise ValueError(f"{shortened(value)} is too early; {allowed}")
+        raise ValueError(f"{shortened(value)} is too early; {expected}")
     return at
 
 

@@ -208,8 +208,7 @@ def _instant(text: str, pointer: str) -> datetime:
     try:
         return parse_instant(text)
     except ValueError as error:
-        message, _, expected = str(error).partition("; expected ")
-        raise Refused([FieldError(pointer, message, expected)]) from None
+        raise Refused([FieldError.from_text(pointer, str(error))]) from None
 
 
 def _reply(planned: backfill_requests.BackfillPlan, started: UUID | None) -> StoredResponse:

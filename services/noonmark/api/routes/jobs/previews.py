@@ -126,8 +126,7 @@ def _instant(text: str | None, pointer: str) -> datetime | None:
     try:
         return None if text is None else parse_instant(text)
     except ValueError as error:
-        message, _, expected = str(error).partition("; expected ")
-        raise Refused([FieldError(pointer, message, expected)]) from None
+        raise Refused([FieldError.from_text(pointer, str(error))]) from None
 
 
 def _parameter(text: str | None, name: str) -> datetime | None:

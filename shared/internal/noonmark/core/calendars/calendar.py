@@ -227,21 +227,21 @@ def read_day(value: object, pointer: str) -> date:
     Raises:
         CalendarError: no date, or outside 1970 to 2199.
     """
-    allowed = f"expected a date such as 2026-12-25, from {FIRST_DAY} to {LAST_DAY}"
+    expected = f"expected a date such as 2026-12-25, from {FIRST_DAY} to {LAST_DAY}"
     where = _where(pointer)
     if isinstance(value, date) and not isinstance(value, datetime):
         day = value
     elif not isinstance(value, str):
-        raise CalendarError(pointer, f"{where} is {type_name(value)}; {allowed}")
+        raise CalendarError(pointer, f"{where} is {type_name(value)}; {expected}")
     elif not _DATE.fullmatch(value):
-        raise CalendarError(pointer, f"{where} is {shortened(value)}, which is not a date; {allowed}")
+        raise CalendarError(pointer, f"{where} is {shortened(value)}, which is not a date; {expected}")
     else:
         try:
             day = date.fromisoformat(value)
         except ValueError as error:
-            raise CalendarError(pointer, f"{where} is {value}: {error}; {allowed}") from None
+            raise CalendarError(pointer, f"{where} is {value}: {error}; {expected}") from None
     if not FIRST_DAY <= day <= LAST_DAY:
-        raise CalendarError(pointer, f"{where} is {day}; {allowed}")
+        raise CalendarError(pointer, f"{where} is {day}; {expected}")
     return day
 
 
@@ -271,15 +271,15 @@ def _read_weekday(value: object, pointer: str) -> int:
 
 
 def _read_yearly(value: object, pointer: str) -> tuple[int, int]:
-    allowed = "expected month and day such as 12-25"
+    expected = "expected month and day such as 12-25"
     found = _YEARLY.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         shown = shortened(value) if isinstance(value, str) else type_name(value)
-        raise CalendarError(pointer, f"{_where(pointer)} is {shown}; {allowed}")
+        raise CalendarError(pointer, f"{_where(pointer)} is {shown}; {expected}")
     try:
         day = date(2000, int(found[1]), int(found[2]))  # a leap year, so that 02-29 is one of its days
     except ValueError as error:
-        raise CalendarError(pointer, f"{_where(pointer)} is {found[0]}: {error}; {allowed}") from None
+        raise CalendarError(pointer, f"{_where(pointer)} is {found[0]}: {error}; {expected}") from None
     return day.month, day.day
 
 

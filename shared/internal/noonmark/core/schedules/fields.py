@@ -63,9 +63,9 @@ def read_local_time(value: object, pointer: str) -> datetime | None:
     """Read a wall-clock time such as 2026-03-08T02:30:00."""
     if value is None:
         return None
-    allowed = "expected a local time without offset, such as 2026-03-08T02:30:00"
+    expected = "expected a local time without offset, such as 2026-03-08T02:30:00"
     if not isinstance(value, str):
-        raise ScheduleError(f"{pointer}/dtstart", f"dtstart is {type_name(value)}; {allowed}")
+        raise ScheduleError(f"{pointer}/dtstart", f"dtstart is {type_name(value)}; {expected}")
     if value[10:11] in {"T", "t", " "} and (offset := _OFFSET.search(value[11:])):
         raise ScheduleError(
             f"{pointer}/dtstart",
@@ -78,30 +78,30 @@ def read_local_time(value: object, pointer: str) -> datetime | None:
         at = datetime.fromisoformat(value)
     except ValueError:
         raise ScheduleError(
-            f"{pointer}/dtstart", f"dtstart {shortened(value)} is not a local time; {allowed}"
+            f"{pointer}/dtstart", f"dtstart {shortened(value)} is not a local time; {expected}"
         ) from None
     if at.year < 1900:
-        raise ScheduleError(f"{pointer}/dtstart", f"dtstart {shortened(value)} is too early; {allowed}")
+        raise ScheduleError(f"{pointer}/dtstart", f"dtstart {shortened(value)} is too early; {expected}")
     return at
 
 
 def read_duration(value: object, pointer: str) -> timedelta:
     """Read the field `every`: a number of seconds, or a duration as text."""
-    allowed = f"expected {DURATION_FORMS}, at least 1 second and at most {MAX_EVERY.days} days"
+    expected = f"expected {DURATION_FORMS}, at least 1 second and at most {MAX_EVERY.days} days"
     pointer = f"{pointer}/every"
     if isinstance(value, str):
         try:
             every = parse_duration(value)
         except ValueError as error:
-            raise ScheduleError(pointer, f"every {str(error).partition('; write')[0]}; {allowed}") from None
+            raise ScheduleError(pointer, f"every {str(error).partition('; write')[0]}; {expected}") from None
     elif isinstance(value, bool) or not isinstance(value, int | float):
-        raise ScheduleError(pointer, f"every is {type_name(value)}; {allowed}")
+        raise ScheduleError(pointer, f"every is {type_name(value)}; {expected}")
     elif not 0 < value <= MAX_EVERY.total_seconds():  # so neither NaN nor infinite
-        raise ScheduleError(pointer, f"every is out of range; {allowed}")
+        raise ScheduleError(pointer, f"every is out of range; {expected}")
     else:
         every = timedelta(seconds=value)
     if not MIN_EVERY <= every <= MAX_EVERY:
-        raise ScheduleError(pointer, f"every is out of range; {allowed}")
+        raise ScheduleError(pointer, f"every is out of range; {expected}")
     return every
 
 
