@@ -15,12 +15,11 @@ from tests.integration.store.room import (
     states,
     states_of,
 )
-from tests.integration.store.world import SHARDS, TOPICS, outcome
+from tests.integration.store.world import TOPICS, outcome
 from tests.support.settings_orders import set_max_in_flight
 
 from noonmark.core.states import Lane, RunState
 from noonmark.store.claims import claims
-from noonmark.store.jobs import pauses
 from noonmark.store.limits import promotion
 from noonmark.store.limits.wait_queue import reset_waits
 from noonmark.store.runs import leases
@@ -50,29 +49,6 @@ def test_a_run_under_a_limit_waits_without_a_message_and_is_queued_when_there_is
     assert settle(world) == 1
     assert states_of(world, jobs) == [("succeeded", None), QUEUED, QUEUED]
     assert world.count("waits") == 0
-
-
-def test_a_paused_job_gives_its_slots_of_limits_to_others_and_requests_new_ones_when_it_is_resumed(world):
-    limit(world, "api", max_running=1)
-    first, second = due_jobs(world, 2, "api")
-    claim(world)
-    settle(world)
-    assert states_of(world, [first, second]) == [QUEUED, LIMIT]
-
-    world.db.execute("update jobs set state = 'paused' where id = %s", [first])
-    pauses.pause_runs(world.db, [first], recurring=[], shards=range(SHARDS))
-    assert world.count("limit_slots") == 0
-    assert world.runs_of(first)[0]["holds_slot"] is False
-    assert settle(world) == 1
-    assert states_of(world, [first, second]) == [("waiting", "paused"), QUEUED]
-
-    world.db.execute("update jobs set state = 'active' where id = %s", [first])
-    pauses.resume_runs(world.db, [first])
-    assert settle(world) == 0
-    assert finish(world, [world.runs_of(second)[0]["id"]]) is True
-    assert settle(world) == 1
-    assert states_of(world, [first, second]) == [QUEUED, ("succeeded", None)]
-    assert world.count("limit_slots") == 1
 
 
 def test_the_end_of_a_run_that_nobody_waits_for_tells_nobody(world):

@@ -500,6 +500,17 @@ def test_work_that_waits_for_its_turn_is_no_finding(ledger):
     assert ledger.check().findings == []
 
 
+def test_a_slot_of_a_limit_alone_is_a_slot(ledger):
+    _keep_watch(ledger)
+    run = _put_unfinished(ledger, RunState.QUEUED, holds_slot=True)
+    ledger.world.db.execute(
+        "insert into limit_slots (key, slot_no, run_id, namespace) values (gen_random_uuid(), 0, %s, 'tests')",
+        [run],
+    )
+
+    assert ledger.check().findings == []
+
+
 def test_no_run_is_stuck_while_no_primary_has_received_heartbeats_for_long(ledger):
     a_run_whose_worker_is_silent(ledger)
     ledger.world.db.execute("update lease_watch set continuous_since = noonmark_now() - interval '30 s'")
