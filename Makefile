@@ -17,13 +17,16 @@ ARGS ?=
 PYTEST_ARGS ?=
 
 # Tests run in this many processes, each with its own Postgres and Kafka; 0 runs them in one, as a debugger needs it.
-WORKERS ?= 2
+# Tests that need servers wait half of their time: four processes keep two cores busy.
+WORKERS ?=
+PROCESSES := 2
+test: PROCESSES := 4
 # A file stays in one process, for what its tests share; in the order of their names the long tests come first,
 # and no process waits for another at the end.
-PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PARALLEL = -n $(or $(WORKERS),$(PROCESSES)) --dist loadfile --no-loadscope-reorder
 
 # Where one file has all of the long tests, each of them may go to either process.
-SPREAD := -n $(WORKERS) --dist load
+SPREAD = -n $(or $(WORKERS),$(PROCESSES)) --dist load
 
 # Without bytecode every process would compile all that it imports, and pytest rewrite every test again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -59,7 +62,7 @@ test-unit: $(INSTALLED) ## the tests without I/O (under 30 seconds)
 
 test-chaos: $(INSTALLED) ## the longer tier: every service killed at every fault point, and slow tests
 	@$(BIN)/python -m pytest tests/chaos $(PYTEST_ARGS)
-	@$(BIN)/python -m pytest $(SHORT) -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+	@$(BIN)/python -m pytest $(SHORT) -m slow $(PARALLEL) $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
 chaos: $(INSTALLED) ## rounds of load and faults that a SEED decides, each judged by the checker (ROUNDS=10 JSON=out.json)
 	@$(BIN)/python -m tests.chaos.run --seed $(SEED) --rounds $(ROUNDS) $(if $(JSON),--json $(JSON)) $(ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -14,6 +14,8 @@ from benchmarks.figures import Burst, Spread, mean_batch, total
 from benchmarks.load import Load, Loaded, at_once, database_now, far_cron, load, sleep_until
 from benchmarks.meter import Meter, Spent
 from benchmarks.stack import POOL, Stack, states_of, wait_for, wait_for_empty_outbox
+from benchmarks.stages import Timed, read_timed, stages_of
+from benchmarks.stored import Stored, growth_per_run, read_stored
 from benchmarks.verdicts import read_verdicts
 from noonmark.core.states import Lane
 from noonmark.kafka.topics import Topics
@@ -30,6 +32,8 @@ class Drained:
     loaded: Loaded
     spent: Spent
     seen_seconds: float
+    before: Timed
+    after: Timed
 
 
 def measure_burst(
@@ -46,14 +50,21 @@ def measure_burst(
     """
     cron = far_cron(database_now(connection)) if kind == "recurring" else None
     burst = Load(f"bench-{kind}-{size}", at_once(size), cron=cron)
+    stored = _stored(stack, connection)
     drained = drain(stack, connection, meter, burst)
-    return _account(stack, connection, meter, burst, drained, kind)
+    accounted = _account(stack, connection, meter, burst, drained, kind)
+    return replace(accounted, stored_bytes_per_run=growth_per_run(stored, _stored(stack, connection), size))
+
+
+def _stored(stack: Stack, connection: psycopg.Connection) -> Stored:
+    return read_stored(connection, stack.folder / "kafka", stack.topics.prefix)
 
 
 def drain(stack: Stack, connection: psycopg.Connection, meter: Meter, burst: Load) -> Drained:
     """Load a burst and wait until its last outcome is recorded and announced."""
     loaded = load(connection, burst)
     settled_before = stack.counter("worker", SETTLED)
+    timed = read_timed(stack)
     sleep_until(connection, loaded.due, early_seconds=_READING_SECONDS)
     before = meter.read()
     sleep_until(connection, loaded.due)
@@ -67,7 +78,7 @@ def drain(stack: Stack, connection: psycopg.Connection, meter: Meter, burst: Loa
     wait_for_empty_outbox(connection)
     spent = meter.spent(before)
     stack.require_services()
-    return Drained(loaded, spent, seen_seconds)
+    return Drained(loaded, spent, seen_seconds, timed, read_timed(stack))
 
 
 def run_messages(topics: Topics, records: Mapping[str, int]) -> int:
@@ -116,6 +127,7 @@ def _account(
         runs_per_start=mean_batch(succeeded, starts),
         runs_per_recorded_batch=mean_batch(succeeded, records),
         runs_per_message=mean_batch(size, run_messages(stack.topics, spent.records)),
+        stages=stages_of(connection, burst.namespace, due, drained.before, drained.after),
     )
 
 

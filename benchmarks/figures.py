@@ -58,6 +58,25 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """What one part of the path of a run did in a window.
+
+    Attributes:
+        batches: statements; of the relay, rounds that sent runs or events.
+        runs_per_batch: mean.
+        batch_ms: mean time of a batch with its commit; None if the service does not time it.
+        wait_ms: from the instant that the stage before wrote to that of this one; None of the relay.
+        gap_ms: between one batch and the next; None of the relay.
+    """
+
+    batches: int
+    runs_per_batch: float | None
+    batch_ms: float | None
+    wait_ms: Spread | None
+    gap_ms: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
 class Burst:
     """Jobs that were all due at one instant, from that instant to the last recorded outcome.
 
@@ -78,6 +97,8 @@ class Burst:
         runs_per_start: runs per start statement: distinct values of `started_at`, the time of the statement.
         runs_per_recorded_batch: runs per statement that recorded outcomes: distinct values of `finished_at`.
         runs_per_message: runs per message on the topics of runs.
+        stages: claim, relay, start and record.
+        stored_bytes_per_run: added on disk to the ledger, to the jobs (with loading them) and to the topics.
     """
 
     kind: str
@@ -105,6 +126,8 @@ class Burst:
     runs_per_start: float | None = None
     runs_per_recorded_batch: float | None = None
     runs_per_message: float | None = None
+    stages: dict[str, Stage] = field(default_factory=dict)
+    stored_bytes_per_run: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +144,8 @@ class OpenLoop:
         cpu_percent_noonmark: noonmark's own processes together.
         cpu_percent_all: those, Postgres and Kafka.
         not_started: jobs without a started run.
+        stages: claim, relay, start and record.
+        messages: Kafka records, by topic.
     """
 
     rate: float
@@ -135,6 +160,8 @@ class OpenLoop:
     other_cpu_percent: float
     wal_bytes_per_run: float
     not_started: int
+    stages: dict[str, Stage] = field(default_factory=dict)
+    messages: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +173,7 @@ class Idle:
     cpu_percent_noonmark: float
     cpu_percent_all: float
     other_cpu_percent: float
+    cpu_percent_by_backend: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

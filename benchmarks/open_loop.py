@@ -15,6 +15,7 @@ from benchmarks.handlers import STAMP
 from benchmarks.load import Load, evenly, load, sleep_until
 from benchmarks.meter import Meter
 from benchmarks.stack import Stack, wait_for
+from benchmarks.stages import read_timed, stages_of
 
 _DRAIN_SECONDS: Final = 60.0
 _FLUSHED_SECONDS: Final = 0.5
@@ -33,6 +34,7 @@ def measure_open_loop(
     jobs = Load(f"bench-open-{rate:g}", evenly(rate, seconds), handler="bench.stamp")
     loaded = load(connection, jobs)
     settled_before = stack.counter("worker", SETTLED)
+    timed = read_timed(stack)
     sleep_until(connection, loaded.due, early_seconds=_READING_SECONDS)
     before = meter.read()
     # Nothing is asked of any process during the window.
@@ -58,6 +60,8 @@ def measure_open_loop(
         other_cpu_percent=spent.other_percent(),
         wal_bytes_per_run=round(spent.wal / jobs.size, 1),
         not_started=jobs.size - len(late),
+        stages=stages_of(connection, jobs.namespace, loaded.due, timed, read_timed(stack)),
+        messages=spent.records,
     )
 
 
@@ -73,6 +77,7 @@ def measure_idle(stack: Stack, meter: Meter, *, seconds: float) -> Idle:
         cpu_percent_noonmark=spent.noonmark_percent(),
         cpu_percent_all=spent.all_percent(),
         other_cpu_percent=spent.other_percent(),
+        cpu_percent_by_backend=spent.backend_percent(),
     )
 
 

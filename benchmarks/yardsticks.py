@@ -10,6 +10,7 @@ import orjson
 import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
+from benchmarks.figures import percentile
 from benchmarks.stack import BenchmarkError, Stack
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
@@ -22,6 +23,8 @@ _DIFFERENT_RECORDS: Final = 997
 _COPY_ROWS: Final = 150_000
 _RECORDS: Final = 150_000
 _COMMIT_SECONDS: Final = 1.0
+_TRIPS: Final = 200
+_WARM_TRIPS: Final = 20
 _LOADS: Final = 20_000
 _FLUSH_SECONDS: Final = 30.0
 _WARM_BATCH: Final = 50
@@ -40,9 +43,13 @@ def measure_yardsticks(
     """
     rows, records = max(5000, int(share * _COPY_ROWS)), max(5000, int(share * _RECORDS))
     produced, consumed = _kafka(stack, f"yardstick-{secrets.token_hex(4)}", records)
+    copied, commits = _copy(connection, rows), _commits(connection)
+    trips = _trips(stack, f"yardstick-trip-{secrets.token_hex(4)}")
     return {
-        "copy_rows_per_s": round(_copy(connection, rows)),
-        "commits_per_s": round(_commits(connection)),
+        "copy_rows_per_s": round(copied),
+        "commits_per_s": round(len(commits) / sum(commits)),
+        **_typical("commit", commits),
+        **_typical("trip", trips),
         "produce_per_s": round(produced),
         "consume_per_s": round(consumed),
         "orjson_loads_us": round(_orjson(), 3),
@@ -91,16 +98,45 @@ def _copy(connection: psycopg.Connection, count: int) -> float:
     return count / took
 
 
-def _commits(connection: psycopg.Connection) -> float:
-    """Transactions per second of one session that inserts one row each, durably."""
+def _typical(name: str, seconds: list[float]) -> dict[str, float]:
+    """Return the median and the p99 of durations, milliseconds."""
+    ordered = sorted(1000 * one for one in seconds)
+    return {
+        f"{name}_p50_ms": round(percentile(ordered, 0.5), 3),
+        f"{name}_p99_ms": round(percentile(ordered, 0.99), 3),
+    }
+
+
+def _commits(connection: psycopg.Connection) -> list[float]:
+    """Seconds of each transaction of one session that inserts one row each, durably."""
     connection.execute("create table benchmark_commit (id bigint, body text)")
-    began, done = time.perf_counter(), 0
-    while time.perf_counter() - began < _COMMIT_SECONDS:
-        connection.execute("insert into benchmark_commit values (%s, %s)", [done, "commit"])
-        done += 1
-    took = time.perf_counter() - began
+    last = began = time.perf_counter()
+    took: list[float] = []
+    while last - began < _COMMIT_SECONDS:
+        connection.execute("insert into benchmark_commit values (%s, %s)", [len(took), "commit"])
+        now = time.perf_counter()
+        took.append(now - last)
+        last = now
     connection.execute("drop table benchmark_commit")
-    return done / took
+    return took
+
+
+def _trips(stack: Stack, topic: str) -> list[float]:
+    """Seconds from sending a record, one after the other, until a consumer has it."""
+    _make(stack, topic)
+    producer, consumer = _producer(stack), _consumer(stack, topic)
+    took: list[float] = []
+    try:
+        for number in range(_WARM_TRIPS + _TRIPS):
+            began = time.perf_counter()
+            producer.produce(topic, b"trip")
+            _flush(producer)
+            _receive(consumer)
+            if number >= _WARM_TRIPS:
+                took.append(time.perf_counter() - began)
+    finally:
+        consumer.close()
+    return took
 
 
 def _kafka(stack: Stack, topic: str, count: int) -> tuple[float, float]:
@@ -138,6 +174,17 @@ def _consume(consumer: Consumer, count: int) -> float:
         if received and not head:
             head, began = received, time.perf_counter()
     return (count - head) / max(time.perf_counter() - began, 1e-6)
+
+
+def _receive(consumer: Consumer) -> None:
+    """Wait for one record; `consume` would wait for more."""
+    give_up_at = time.monotonic() + _FLUSH_SECONDS
+    while (message := consumer.poll(0.1)) is None:
+        if time.monotonic() > give_up_at:
+            raise BenchmarkError("a record did not come back")
+    error = message.error()
+    if error is not None:
+        raise KafkaException(error)
 
 
 def _orjson() -> float:

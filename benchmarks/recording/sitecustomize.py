@@ -84,9 +84,10 @@ def _service() -> str | None:
     """Return the name of the service that this process is, if it is recorded."""
     arguments = list(sys.orig_argv)
     wanted = os.environ.get("RUN_PATH_SERVICES", "").split()
-    if "noonmark.cli.main" not in arguments:
+    program = next((one for one in ("noonmark.cli", "noonmark.cli.main") if one in arguments), None)
+    if program is None:
         return None
-    rest = arguments[arguments.index("noonmark.cli.main") + 1 :]
+    rest = arguments[arguments.index(program) + 1 :]
     return rest[0] if rest and rest[0] in wanted else None
 
 

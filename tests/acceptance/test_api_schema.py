@@ -48,7 +48,7 @@ def run(cluster: Cluster, *options: str, within: float) -> tuple[str, dict[str, 
     (node,) = cluster.start("api", api_port="0", api_rate_per_minute="0")
     with psycopg.connect(cluster.dsn, autocommit=True) as connection:
         token = make_token(connection)
-    with urllib.request.urlopen(f"{node.api_url}/openapi.json", timeout=10) as answer:
+    with urllib.request.urlopen(f"{node.api_url}/openapi.json", timeout=30) as answer:
         document = without_rules_across_fields(json.loads(answer.read()))
     file = cluster.folder / "openapi.json"
     file.write_text(json.dumps(document))

@@ -71,8 +71,8 @@ def test_a_message_that_vanished_is_sent_again(noonmark: Cluster) -> None:
     look_again_in_three_hours(noonmark)
     topics = [noonmark.topics.runs("default", lane) for lane in Lane]
     admin = AdminClient({"bootstrap.servers": noonmark.bootstrap})
-    for deleted in admin.delete_topics(topics, operation_timeout=10).values():
-        deleted.result(10)
+    for deleted in admin.delete_topics(topics, operation_timeout=30).values():
+        deleted.result(30)
     noonmark.wait(lambda: not set(topics) & noonmark.kafka.topics().keys(), "the topics to go")
     noonmark.prepare()
     noonmark.wait(

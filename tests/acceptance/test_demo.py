@@ -97,7 +97,7 @@ def test_an_event_from_any_kafka_client_runs_and_a_broken_one_is_rejected(folder
         assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
         bearer = {"Authorization": f"Bearer {key_file.read_text().strip()}"}
         request = urllib.request.Request(f"{addresses['api_url']}/v1/me", headers=bearer)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             assert json.loads(answer.read())["platform"] is True
         data = {"name": "hello", "type": "python", "handler": "ticks.count"}
         event = {

@@ -14,7 +14,7 @@ from tests.support.cluster import SERVICES, Cluster
 from tests.support.publish import Load
 
 from noonmark.core.states import Lane
-from noonmark.kafka.messages import Signer, encode_run
+from noonmark.kafka.messages import QueuedRun, Signer, encode_run
 from noonmark.store.cluster.pools import read_keys
 
 
@@ -41,18 +41,19 @@ def message(signs: Signer, **other: object) -> bytes:
         "fence": 1,
         "job_version": 1,
     }
-    return encode_run(signs, **{**said, **other})  # type: ignore[arg-type]
+    known = {**said, **other}
+    pool, lane = known.pop("pool"), known.pop("lane")
+    return encode_run(signs, QueuedRun(**known), pool=pool, lane=lane)  # type: ignore[arg-type]
 
 
 def test_nothing_that_is_forged_is_executed_and_all_of_it_is_counted_and_kept(noonmark: Cluster) -> None:
-    noonmark.start("intake", "trigger")
+    *_, worker = noonmark.start("intake", "trigger", "worker")
     load = Load()
     load.now(1, priority="normal")
     noonmark.take_in(load)
     (run,) = noonmark.rows(
         "select id, job_id, scheduled_for, job_version from runs where namespace = %s", load.namespace
     )
-    (worker,) = noonmark.start("worker")
     good = signer(noonmark)
     stranger = Signer({good.current: b"x" * 32}, good.current)
     true = {
@@ -68,7 +69,7 @@ def test_nothing_that_is_forged_is_executed_and_all_of_it_is_counted_and_kept(no
         Lane.NORMAL,
         b"no json",
         b'{"specversion":"1.0"}',
-        b"x" * 5000,
+        b"x" * 70_000,
         message(stranger, **true),
         altered,
         message(Signer({"nobody": b"y" * 32}, "nobody"), **true),

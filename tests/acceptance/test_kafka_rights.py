@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,12 +12,17 @@ from confluent_kafka import Producer
 from tests.support.guarded_broker import GuardedBroker, guarded_broker
 from tests.support.tried_rights import tried_on_cluster, tried_on_groups, tried_on_topics
 
+from noonmark.cli.submissions.submit import send
+from noonmark.cli.terminal.problems import CliError
 from noonmark.client import Publisher, PublishError
 from noonmark.core.states import Lane
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.producers.delivery import OutboundMessage
+from noonmark.kafka.producers.producer import RelayProducer
 from noonmark.kafka.rights import Client, Operation, Resource, kafka_rights
 from noonmark.kafka.topics import PartitionCounts, Topics, TopicSpec
+from noonmark.settings import Settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -34,6 +40,10 @@ GROUPS = [
     *(TOPICS.group_worker(pool, Lane.NORMAL) for pool in ("default", "default-2")),
     *("noonmark.lag-probe", "noonmark.api-live", "noonmark.range-reader", "elsewhere"),
 ]
+NOT_GRANTED = (
+    "this client may not WRITE topic noonmark.submissions: grant its principal that right,"
+    " `noonmark rights kafka` prints the commands that grant it"
+)
 INCLUDES_DESCRIBE = {Operation.READ, Operation.WRITE, Operation.DESCRIBE}
 
 
@@ -102,10 +112,12 @@ def test_nothing_on_the_whole_cluster_is_allowed(broker: GuardedBroker, client: 
     assert tried_on_cluster(partial(broker.client, client)) == set()
 
 
+# One may not even see the topic; the other may, and is refused the id of a producer instead.
+@pytest.mark.parametrize("client", [Client.WATCHDOG, Client.OPERATOR])
 def test_a_publisher_without_the_right_to_write_is_told_which_and_how_to_grant_it(
-    broker: GuardedBroker,
+    broker: GuardedBroker, client: Client
 ) -> None:
-    publisher = Publisher(broker.client(Client.WATCHDOG))
+    publisher = Publisher(broker.client(client))
     sent = publisher.publish({"type": "python", "handler": "a.b"}, event_id="order-1")
 
     with pytest.raises(PublishError) as refused:
@@ -113,8 +125,39 @@ def test_a_publisher_without_the_right_to_write_is_told_which_and_how_to_grant_i
 
     ((event_id, reason),) = refused.value.failed
     assert event_id == "order-1"
-    assert reason == (
-        "this client may not WRITE topic noonmark.submissions: grant its principal that right,"
-        " `noonmark rights kafka` prints the commands that grant it"
-    )
+    assert reason == NOT_GRANTED
     assert isinstance(sent.exception(0), PublishError)
+
+
+@pytest.mark.parametrize("client", [Client.WATCHDOG, Client.OPERATOR])
+def test_a_submission_by_the_command_line_without_the_right_to_write_is_told_the_same(
+    broker: GuardedBroker, client: Client
+) -> None:
+    settings = Settings(
+        kafka_bootstrap=broker.bootstrap,
+        **{f"kafka_{name}": value for name, value in broker.login(client).items()},
+    )
+
+    with pytest.raises(CliError) as refused:
+        send(settings, TOPICS.submissions, [(b"order-1", b"{}", [])])
+
+    assert str(refused.value) == f"Kafka at {broker.bootstrap} refuses the command: {NOT_GRANTED}"
+
+
+def test_a_relay_without_the_right_to_write_reports_its_messages_as_unsent_and_goes_on_when_it_is_granted(
+    broker: GuardedBroker,
+) -> None:
+    broker.add_user("late")
+    broker.grant("late", [right for right in RIGHTS[Client.OPERATOR] if right.resource is Resource.TOPIC])
+    relay = RelayProducer(KafkaConfig(broker.bootstrap, **broker.login("late")), delivery_timeout_seconds=5)
+    messages = [OutboundMessage(TOPICS.submissions, b"order", b"%d" % number) for number in range(100)]
+
+    refused = relay.send_batch(messages)
+
+    assert sorted(refused.failed) == list(range(100))
+    assert {failure.is_permanent for failure in refused.failed.values()} == {False}
+    broker.grant("late", RIGHTS[Client.PUBLISHER])
+    deadline = time.monotonic() + 60
+    while not relay.send_batch(messages).all_acknowledged:
+        assert time.monotonic() < deadline
+    relay.close()

@@ -64,22 +64,23 @@ def grpc_server() -> Iterator[GrpcServer]:
     async def begin() -> GrpcServer:
         return await GrpcServer(echo).__aenter__()
 
-    server = asyncio.run_coroutine_threadsafe(begin(), loop).result(10)
+    server = asyncio.run_coroutine_threadsafe(begin(), loop).result(30)
     try:
         yield server
     finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(30)
         loop.close()
 
 
 def test_each_kind_does_what_its_job_says(noonmark: Cluster) -> None:
     invoices, mine = topic(noonmark, "invoices"), topic(noonmark, "mine")
-    noonmark.start("intake", "trigger", "dispatcher")
-    noonmark.start(
+    worker = noonmark.launch(
         "worker", http_allow_networks="127.0.0.0/8", emit_topics=f"{invoices},{noonmark.prefix}x.m*"
     )
+    noonmark.start("intake", "trigger", "dispatcher")
+    noonmark.await_ready(worker)
     load = Load()
     with grpc_server() as server:
         call = {

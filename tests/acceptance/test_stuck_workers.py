@@ -17,8 +17,12 @@ DUTY_SECONDS = 0.05
 
 def begin_keeping(noonmark: Cluster, *, timeout: float, **payload: object) -> tuple[Load, Node, Node]:
     """Start two workers, one with a handler that keeps the lock for hours; return it and the other one."""
+    # The lease is long: a heartbeat that is late on a busy machine would let the run begin on the other worker.
+    settings = {"kill_grace_seconds": "1", "drain_seconds": "1", "lease_seconds": "60", "beat_seconds": "1"}
+    workers = [noonmark.launch("worker", **settings) for _ in range(2)]
     noonmark.start("intake", "trigger", "dispatcher")
-    workers = noonmark.start("worker", "worker", kill_grace_seconds="1", drain_seconds="1")
+    for worker in workers:
+        noonmark.await_ready(worker)
     load = Load()
     load.now(
         1,

@@ -23,9 +23,7 @@ def busy_worker(noonmark: Cluster, load: Load, gate: Path) -> Node:
     load.now(QUICK, "chaos.record")
     noonmark.publish(load, events=load.events[begun:])
     noonmark.wait(lambda: noonmark.states(load.namespace).get("queued") == QUICK, "the others to be queued")
-    noonmark.wait(
-        lambda: noonmark.value("select count(*) from outbox where run_id is not null") == 0, "relay"
-    )
+    noonmark.wait(lambda: noonmark.value("select count(*) from outbox where value is null") == 0, "relay")
     return worker
 
 

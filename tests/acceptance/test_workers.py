@@ -5,7 +5,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.support.cluster import Cluster, Node
+from tests.support.cluster import SERVICES, Cluster, Node
 from tests.support.publish import Load
 
 LEASE_SECONDS = 3.0
@@ -18,8 +18,7 @@ def held_by(noonmark: Cluster, load: Load, node: Node) -> set[str]:
 
 def begin(noonmark: Cluster, count: int, gate: Path, handler: str = "chaos.gate") -> tuple[Load, Node]:
     """A worker with so many runs at a gate."""
-    noonmark.start("intake", "trigger", "dispatcher")
-    worker = noonmark.start("worker")[0]
+    *_, worker = noonmark.start(*SERVICES)
     load = Load()
     load.now(count, handler, payload={"gate": str(gate)})
     noonmark.publish(load)
@@ -43,10 +42,10 @@ def attempts(noonmark: Cluster) -> list[tuple[Any, ...]]:
 def test_runs_of_a_killed_worker_are_retaken_after_its_lease(noonmark: Cluster, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     load, victim = begin(noonmark, 12, gate)
-    other = noonmark.start("worker")[0]
+    other = noonmark.launch("worker")
     victim.kill()
     (last_beat,) = noonmark.rows("select beat_at from workers where pid = %s", victim.pid)[0]
-    noonmark.wait(lambda: len(held_by(noonmark, load, other)) == 12, "the other worker to take them", 30)
+    noonmark.wait(lambda: len(held_by(noonmark, load, other)) == 12, "the other worker to take them")
     gate.touch()
     report = noonmark.assert_clean(load)
     assert runs(noonmark, load) == [("succeeded", 1, 1, 2, 12)]
@@ -62,7 +61,7 @@ def test_the_late_outcome_of_a_stopped_worker_changes_nothing(noonmark: Cluster,
     load, victim = begin(noonmark, 12, gate)
     victim.pause()
     other = noonmark.start("worker")[0]
-    noonmark.wait(lambda: len(held_by(noonmark, load, other)) == 12, "the other worker to take them", 30)
+    noonmark.wait(lambda: len(held_by(noonmark, load, other)) == 12, "the other worker to take them")
     gate.touch()
     noonmark.settle(load)
     before = noonmark.rows("select id, state, fence, owner, epoch, finished_at from runs order by id")
@@ -88,19 +87,20 @@ def test_the_late_outcome_of_a_stopped_worker_changes_nothing(noonmark: Cluster,
 
 def test_a_drained_worker_finishes_or_hands_back_what_it_holds(noonmark: Cluster, tmp_path: Path) -> None:
     soon_open, late_open = tmp_path / "soon", tmp_path / "late"
+    leaving = noonmark.launch("worker", drain_seconds="2")
     noonmark.start("intake", "trigger", "dispatcher")
-    leaving = noonmark.start("worker", drain_seconds="2")[0]
+    noonmark.await_ready(leaving)
     load = Load()
     load.now(6, "chaos.gate", payload={"gate": str(soon_open)})
     load.now(6, "chaos.gate", payload={"gate": str(late_open)})
     load.now(6, "chaos.blocking_gate", payload={"gate": str(late_open)})
     noonmark.publish(load)
     noonmark.wait(lambda: len(held_by(noonmark, load, leaving)) == 18, "every handler to begin")
-    staying = noonmark.start("worker")[0]
+    staying = noonmark.launch("worker")
     leaving.terminate()
     noonmark.wait(lambda: leaving.logged("service_stopping"), "the drain to begin")
     soon_open.touch()
-    assert leaving.process.wait(15) == 0, leaving.log()
+    assert leaving.process.wait(60) == 0, leaving.log()
     assert attempts(noonmark) == [("handed_back", 1, 12)]
     assert noonmark.states(load.namespace)["succeeded"] == 6
     # A worker that left in good order is not waited for: no lease has to lapse.
@@ -112,8 +112,9 @@ def test_a_drained_worker_finishes_or_hands_back_what_it_holds(noonmark: Cluster
 
 def one_begun_one_waiting(noonmark: Cluster, gate: Path, **settings: str) -> tuple[Load, Node]:
     """A worker with one process, in which a run is at a gate; another run waits for the process."""
+    worker = noonmark.launch("worker", worker_processes="1", **settings)
     noonmark.start("intake", "trigger", "dispatcher")
-    worker = noonmark.start("worker", worker_processes="1", **settings)[0]
+    noonmark.await_ready(worker)
     load = Load()
     load.now(2, "chaos.child_gate", payload={"gate": str(gate)})
     noonmark.publish(load)
@@ -168,7 +169,7 @@ def test_a_run_that_waits_for_a_process_is_handed_back_at_once_by_a_drain(
 ) -> None:
     gate = tmp_path / "gate"
     load, leaving = one_begun_one_waiting(noonmark, gate, drain_seconds="60")
-    noonmark.start("worker", worker_processes="1")
+    noonmark.launch("worker", worker_processes="1")
     leaving.terminate()
     noonmark.wait(lambda: attempts(noonmark), "the worker to hand back what had not begun")
     assert attempts(noonmark) == [("handed_back", 1, 1)]
@@ -190,19 +191,19 @@ def test_a_run_that_was_isolated_ends_with_its_killed_worker(noonmark: Cluster, 
     for lost in (1, 2):
         worker = noonmark.start("worker")[0]
         noonmark.wait(
-            lambda lost=lost: len(noonmark.calls(load.namespace)) == 3 * lost, "every handler to begin", 30
+            lambda lost=lost: len(noonmark.calls(load.namespace)) == 3 * lost, "every handler to begin"
         )
         worker.kill()
     # Two workers were lost with them: from now on each runs in a separate process.
     before = len(noonmark.calls(load.namespace))
     victim = noonmark.start("worker", worker_processes="3")[0]
-    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 9, "every handler to begin", 30)
+    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 9, "every handler to begin")
     children = {call["pid"] for call in noonmark.calls(load.namespace)[before:]}
     assert len(children - {victim.pid}) == 3
     victim.kill()
     noonmark.wait(lambda: not any(map(psutil.pid_exists, children)), "its children to end")
     noonmark.start("worker", worker_processes="3")
-    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 12, "the runs to be retaken", 30)
+    noonmark.wait(lambda: len(noonmark.calls(load.namespace)) == 12, "the runs to be retaken")
     (tmp_path / "gate").touch()
     noonmark.assert_clean(load)
     assert runs(noonmark, load) == [("succeeded", 1, 3, 4, 3)]

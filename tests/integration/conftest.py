@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
-import psycopg
 import pytest
+from tests.support import kept_sessions
 from tests.support.cli import call
 from tests.support.emptying import empty
 from tests.support.stack import Postgres
@@ -19,15 +19,22 @@ def store_database(postgres_server: Postgres, template_database: str) -> Iterato
     """URL of the database that tests take turns in."""
     name = f"store_{uuid4().hex[:12]}"
     postgres_server.copy(template_database, name)
-    yield postgres_server.url_of(name)
+    url = postgres_server.url_of(name)
+    kept_sessions.keep(url)
+    yield url
+    kept_sessions.close_kept(url)
     postgres_server.drop(name)
 
 
 @pytest.fixture
 def emptied_database(store_database: str) -> str:
     """The same, with nothing in it."""
-    with psycopg.connect(store_database, autocommit=True) as connection:
+    connection = kept_sessions.take(store_database)
+    try:
+        connection.execute("set statement_timeout = 0; set lock_timeout = 0")
         empty(connection)
+    finally:
+        kept_sessions.give_back(store_database, connection)
     return store_database
 
 

@@ -95,7 +95,7 @@ def test_what_a_server_has_is_read_by_a_context_alone(context, emptied_database)
             "insert into workers (pool, host, pid, lease_seconds, beat_at) values ('default', 'box', 1, 15, now())"
         )
     assert " box " in call("workers").stdout
-    assert "job 'tock' does not exist; " in call("job", "show", "tock", code=1).stderr
+    assert "job 'tock' does not exist (did you mean 'tick'?); " in call("job", "show", "tock", code=1).stderr
 
 
 def test_the_payload_and_the_rejections_of_others_are_not_read(context):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import psycopg
 import pytest
 from tests.integration.test_cli_reads import NOW, add_job, add_runs
 from tests.support.cli import call
 
+from noonmark.cli.connections.ids import run_id
 from noonmark.core.ids import uuid7
 
 pytestmark = pytest.mark.postgres
@@ -47,6 +49,21 @@ def test_several_ids_with_one_beginning_are_named(database):
     assert told.count("01a227be-") == 2
 
 
+def test_the_beginning_of_the_id_of_a_dead_letter_names_the_dead_run(database):
+    job = add_job(database)
+    done, dead = add_runs(database, job, 2)
+    database.execute("update runs set state = 'dead' where id = %s", [dead])
+    rename(database, done, "01a227be-5de9-7001-9066-803d29ef2a93")
+    dead = rename(database, dead, "01a227be-6de9-7001-9066-803d29ef2a93")
+
+    assert run_id("01a227be", state="dead") == UUID(dead)
+    assert "several run ids" in call("run", "show", "01a227be", code=1).stderr
+    assert run_id("01a227be-5", state="dead") == UUID("01a227be-5de9-7001-9066-803d29ef2a93")
+    told = call("dead", "show", "01a227be", code=1).stderr
+    assert "several" not in told
+    assert dead in told
+
+
 def test_what_is_no_beginning_of_an_id_is_told_with_what_to_do(database):
     assert "no run has an id that begins with ffffffff" in call("run", "show", "ffffffff", code=1).stderr
     told = call("run", "show", "nightly", code=2).stderr
@@ -54,6 +71,8 @@ def test_what_is_no_beginning_of_an_id_is_told_with_what_to_do(database):
     assert "`noonmark run list --job nightly` lists the runs of a job" in told
     call("run", "show", "01a227b", code=2)
     call("run", "show", "01a227be5de9", code=2)
+    told = call("job", "show", "01a227b", code=1).stderr
+    assert "(to give a job by its id, write at least its first 8 characters)" in told
 
 
 def test_a_job_is_found_by_the_beginning_of_its_id_and_by_a_name_that_looks_like_one(database):

@@ -55,6 +55,9 @@ def test_jobs_are_paused_and_resumed_by_label(database):
         "job report-5 is paused",
         "3 of 3 jobs paused",
     ]
+    again = call("job", "pause", "--label", "tier=1").stdout
+    assert again == "3 jobs (report-1, report-3, report-5) were paused already: nothing to pause\n"
+    assert shown("job", "pause", "--label", "tier=1")["items"] == []
     done = shown("job", "pause", "--label", "team:shop", "--yes")
     assert (done["matched"], done["refused"], [item["error"] for item in done["items"]]) == (4, 0, [None] * 4)
     assert states(database) == {f"report-{number}": "paused" for number in range(7)} | {"other": "active"}
@@ -62,6 +65,23 @@ def test_jobs_are_paused_and_resumed_by_label(database):
     resumed = shown("job", "resume", "--name", "report-?", "--missed", "skip", "--yes")
     assert resumed["matched"] == 7
     assert set(states(database).values()) == {"active"}
+
+
+def test_a_job_that_another_user_paused_meanwhile_is_said_to_have_been_paused(database, monkeypatch):
+    read = JobSelection.read
+
+    def then_paused(self: JobSelection, api: Any) -> Any:
+        jobs = read(self, api)
+        api.jobs.pause(next(job["id"] for job in jobs if job["name"] == "report-1"))
+        return jobs
+
+    monkeypatch.setattr(JobSelection, "read", then_paused)
+    assert call("job", "pause", "--label", "tier=1").stdout.splitlines() == [
+        "job report-1 was paused already: nothing to pause",
+        "job report-3 is paused",
+        "job report-5 is paused",
+        "3 of 3 jobs paused",
+    ]
 
 
 def test_jobs_are_triggered_by_name(database):
@@ -95,7 +115,7 @@ def test_what_is_refused_is_told_by_job_and_is_a_problem(database, monkeypatch):
         (("resume", "other", "--dry-run"), 2, "--dry-run works with --label and --name"),
         (("trigger", "--label", "team:shop", "--wait"), 2, "--wait works for one job"),
         (
-            ("resume", "--label", "team:shop", "--missed", "skip"),
+            ("resume", "--label", "team:shops", "--missed", "skip"),
             1,
             "no paused jobs found in namespace default",
         ),
@@ -104,3 +124,13 @@ def test_what_is_refused_is_told_by_job_and_is_a_problem(database, monkeypatch):
 )
 def test_wrong_usage_is_told(database, words, code, told):
     assert told in call("job", *words, code=code).stderr
+
+
+def test_a_trigger_says_what_has_become_of_its_run(database):
+    assert " is queued; `noonmark run logs -f " in call("job", "trigger", "other").stdout
+    again = shown("job", "trigger", "other")
+    assert (again["state"], again["reason"]) == ("skipped", "overlap")
+    told = call("job", "trigger", "other").stdout
+    assert " is skipped and will not run (overlap): `noonmark why " in told
+    call("job", "pause", "report-0")
+    assert " waits (paused): `noonmark why " in call("job", "trigger", "report-0").stdout

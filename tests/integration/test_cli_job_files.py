@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -254,8 +255,13 @@ def test_orders_are_carried_out_when_they_are_answered(noonmark, apply, database
 
     noonmark("job", "pause", "tick", "--reason", "too loud")
     assert state() == ("paused", "too loud")
+    assert "a pause of this job" in noonmark("job", "show", "tick")
+    again = noonmark("job", "pause", "tick", "--reason", "too loud")
+    assert again.startswith("job tick was paused already: nothing to pause; ")
+    assert noonmark("job", "pause", "tick", "--reason", "moving").startswith("job tick is paused; ")
     noonmark("job", "resume", "tick", "--missed", "skip")
     assert state() == ("active", None)
+    assert noonmark("job", "resume", "tick").startswith("job tick was active already: nothing to resume; ")
     run = json.loads(
         noonmark("job", "trigger", "tick", "--payload", '{"x": 1}', "--priority", "high", "--json")
     )["run_id"]
@@ -264,9 +270,35 @@ def test_orders_are_carried_out_when_they_are_answered(noonmark, apply, database
         "queued",
     )
     assert "--payload is not JSON" in noonmark("job", "trigger", "tick", "--payload", "{", code=2)
+    job = json.loads(noonmark("job", "show", "tick", "--json"))["id"]
     noonmark("job", "delete", "tick")
     assert state()[0] == "cancelled"
+    assert noonmark("job", "cancel", job).startswith(f"job {job} was cancelled already: nothing to cancel; ")
     assert "recurring job 'tick' does not exist" in noonmark("job", "pause", "tick", code=1)
+
+
+@pytest.mark.usefixtures("database")
+def test_a_job_is_created_for_a_time_as_other_options_take_it(noonmark):
+    given = ("job", "create", "--handler", "a.b", "--timeout", "5m", "--run-at")
+    before = datetime.now(UTC)
+    found = {}
+    for name, *times in (
+        ("local", "2030-11-27T09:00", "--zone", "Europe/Berlin"),
+        ("ahead", "in 2h"),
+        ("past", "2h ago"),
+    ):
+        told = noonmark(*given, *times, "--name", name)
+        assert told.startswith(f"job {name} (")
+        assert ("in the past: now" in told) == (name == "past")
+        found[name] = json.loads(noonmark("job", "show", name, "--json"))["document"]
+    told = noonmark(
+        "job", "create", "--handler", "a.b", "--run-at", "2030-11-27T09:00", "--zone", "Europe/Berlin"
+    )
+    assert " created, due 2030-11-27T08:00:00Z; run `noonmark job show " in told
+    assert (found["local"]["run_at"], found["local"]["timeout_seconds"]) == ("2030-11-27T08:00:00Z", 300.0)
+    for name, hours in (("ahead", 2), ("past", -2)):
+        at = datetime.fromisoformat(found[name]["run_at"])
+        assert before <= at - timedelta(hours=hours) <= datetime.now(UTC)
 
 
 def test_versions_and_what_changed_between_them(noonmark, apply):

@@ -45,7 +45,7 @@ def test_an_outbox_from_its_making_to_a_second_try(
     assert (shown["waiting"], shown["parked"], shown["items"][0]["error"]) == (1, 1, "no")
 
     assert "is not a row id" in noonmark("outbox", "retry", "--row", "7", code=2)
-    assert noonmark("outbox", "retry", "--row", shown["items"][0]["id"]) == "1 rows requeued\n"
+    assert noonmark("outbox", "retry", "--row", shown["items"][0]["id"]) == "1 row requeued\n"
     assert json.loads(noonmark("outbox", "status", "--json"))["waiting"] == 2
     assert noonmark("outbox", "retry") == "0 rows requeued\n"
     # In the log is what was changed of the installation's outbox; the table's making was asked for by a URL.

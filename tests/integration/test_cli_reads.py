@@ -443,6 +443,7 @@ def test_db_check_is_content_with_a_migrated_database(noonmark):
     shown = json.loads(noonmark("db", "check", "--json").stdout)
     assert shown["problems"] == []
     assert shown["schema"] == shown["wanted"]
+    assert noonmark("db", "check").stdout.splitlines()[-1] == "no problems found"
 
 
 def test_db_check_names_what_nothing_continues_and_what_to_do(noonmark, database):
@@ -456,8 +457,8 @@ def test_db_check_names_what_nothing_continues_and_what_to_do(noonmark, database
     done = noonmark("db", "check", code=1)
     shown = json.loads(noonmark("db", "check", "--json", code=1).stdout)
 
-    line = done.stdout.splitlines()[-1]
-    assert done.stderr == ""
+    *_, line, verdict = done.stdout.splitlines()
+    assert (done.stderr, verdict) == ("", "1 problem found")
     assert line == (
         f"job {job} in namespace default: a timer of this job exists, but the job does not."
         f" In SQL: `delete from timers where job_id = '{job}'`."

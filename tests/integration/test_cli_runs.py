@@ -102,6 +102,7 @@ def test_logs_are_shown_by_attempt_and_stream(database, run):
 def test_no_logs_and_no_run_are_told_apart(database, run):
     assert call("run", "logs", str(run)).stdout == "its attempts stored no output\n"
     assert call("run", "logs", str(run), "--attempt", "2").stdout == "attempt 2 stored no output\n"
+    assert call("run", "logs", str(run), "-f").stdout == "== run is succeeded; no output was stored\n"
     nobody = uuid4()
     told = call("run", "logs", str(nobody), code=1).stderr
     assert told == f"run {nobody} does not exist; run `noonmark run list`\n"

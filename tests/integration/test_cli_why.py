@@ -60,6 +60,27 @@ def test_what_is_not_there_is_told_with_where_to_look(noonmark: Callable[..., st
     )
 
 
+def test_a_name_that_is_misspelt_is_answered_with_the_similar_one(
+    noonmark: Callable[..., str], scene: Scene
+) -> None:
+    scene.submit(name="Nightly-report", schedule="@daily", namespace="shop")
+    scene.submit(name="tick", schedule="@daily")
+    for words in (
+        ("why", "tik"),
+        ("job", "show", "tik"),
+        ("job", "pause", "tik"),
+        ("job", "trigger", "Tik"),
+        ("run", "list", "--job", "tik"),
+        ("run", "logs", "tik"),
+        ("dead", "list", "--job", "tik"),
+    ):
+        assert "(did you mean 'tick'?); run `noonmark job list`" in noonmark(*words, code=1)
+    assert "(did you mean 'Nightly-report'?)" in noonmark(
+        "job", "show", "nightly-reprot", "--namespace", "shop", code=1
+    )
+    assert "did you mean" not in noonmark("job", "show", "nightly-report", code=1)
+
+
 def test_a_name_that_several_jobs_share_asks_for_an_id(noonmark: Callable[..., str], scene: Scene) -> None:
     jobs = [scene.submit(name="mail", run_at=scene.told(3600)) for _ in range(2)]
 

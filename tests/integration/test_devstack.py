@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from psycopg.conninfo import conninfo_to_dict
 from tests.support import standin_service_path
+from tests.support.cli import call
 from tests.support.stack import Kafka, Postgres
 
 from noonmark.devstack import state
@@ -74,6 +75,11 @@ def dev(*arguments: str) -> subprocess.CompletedProcess[str]:
 def family(pid: int) -> list[ProcessId]:
     process = psutil.Process(pid)
     return [ProcessId.of(one.pid) for one in (process, *process.children(recursive=True))]
+
+
+def restarting(folder: Path) -> dict[str, str]:
+    current = state.load(folder)
+    return current.restarting if current else {}
 
 
 def restarts(folder: Path, name: str) -> int:
@@ -192,12 +198,15 @@ def check_that_a_killed_broker_comes_back_with_its_records(
 ) -> None:
     config = {"bootstrap.servers": addresses["kafka_bootstrap"], "log_level": 0}
     admin = AdminClient(config)
-    admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(10)
+    admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(30)
     producer = Producer({**config, "enable.idempotence": True})
     producer.produce("kept", b"42")
     assert producer.flush(10) == 0
     os.kill(addresses["pids"]["kafka"], signal.SIGKILL)
 
+    wait_for(lambda: "kafka" in restarting(stack_dir), "the end of the broker")
+    told = call("dev", "status", "--state-dir", str(stack_dir), code=1).stdout
+    assert "kafka was killed by SIGKILL; the supervisor is restarting it\n" in told
     # The supervisor notes the restart when records pass again.
     wait_for(lambda: restarts(stack_dir, "kafka") == 1, "the broker", timeout_seconds=40)
     consumer = Consumer({**config, "group.id": "any"})
@@ -206,7 +215,7 @@ def check_that_a_killed_broker_comes_back_with_its_records(
     consumer.close()
     assert message is not None
     assert message.value() == b"42"
-    topics = admin.list_topics(timeout=10).topics
+    topics = admin.list_topics(timeout=30).topics
     assert not [name for name in topics if name.startswith("noonmark-readiness")]
 
 
@@ -245,7 +254,9 @@ def test_a_service_that_dies_is_started_again_and_a_deaf_one_is_killed_at_the_en
     stack = options(tmp_path / "s", standin("intake"), standin("worker", "--deaf"))
     with foreground(stack, **given) as (process, addresses):
         os.kill(addresses["pids"]["intake"], signal.SIGKILL)
+        wait_for(lambda: restarting(tmp_path / "s") == {"intake": "was killed by SIGKILL"}, "the end")
         wait_for(lambda: restarts(tmp_path / "s", "intake") == 1, "the restart")
+        assert restarting(tmp_path / "s") == {}
         process.send_signal(signal.SIGINT)
         _, shown = process.communicate(timeout=30)
         assert process.returncode == 0
@@ -284,7 +295,7 @@ def test_a_service_that_works_and_never_becomes_ready_ends_the_start_at_its_limi
     failed = up(stack, **given)
     assert failed.returncode == 1
     assert "was not ready after 8 s, the limit of the start:" in failed.stderr
-    assert "Give it more time with --timeout SECONDS." in failed.stderr
+    assert "Give it more time with --timeout, such as --timeout 30m." in failed.stderr
 
 
 def test_what_a_person_sees_of_a_stack_has_no_password(tmp_path: Path, given: dict[str, str]) -> None:

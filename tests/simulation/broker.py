@@ -50,9 +50,9 @@ class Broker:
         """Return whether requests get no answer at this time."""
         return now < self.away_until
 
-    def append(self, topic: str, key: bytes | None, value: bytes, now: float) -> None:
+    def append(self, topic: str, key: bytes | None, value: bytes, now: float, *, partition: int = -1) -> None:
         """Store a record, and sometimes store it again as a producer's retry would."""
-        place = topic, partition_of(key)
+        place = topic, partition_of(key) if partition < 0 else partition
         log = self.logs[place]
         for _ in range(2 if self.dice.random() < self.twice else 1):
             seen = max(now + self.dice.uniform(0.01, self.late), log[-1].visible_at if log else 0.0)

@@ -17,6 +17,7 @@ from tests.simulation.jobs import NAMESPACE
 from tests.simulation.services import TOPICS
 from tests.support.evidence import read_told
 from tests.support.ledger import read_ledger
+from tests.support.run_messages import runs_of
 from tests.support.stack import Postgres
 
 from noonmark.verify import Expected, History, Report, judge
@@ -172,7 +173,7 @@ def _note(found: History, place: tuple[str, int], offset: int, value: bytes, *, 
         if passed:
             found.passed.append(Passed(*place, offset, event=event["id"]))
         return
-    data = event["data"]
-    found.messages.append(Message(place[0], offset, data["run_id"], data["fence"], data["namespace"]))
-    if passed:
-        found.passed.append(Passed(*place, offset, data["run_id"], data["fence"]))
+    for run in runs_of(event):
+        found.messages.append(Message(place[0], offset, run["run_id"], run["fence"], run["namespace"]))
+        if passed:
+            found.passed.append(Passed(*place, offset, run["run_id"], run["fence"]))

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.simulation.actors import Actor, World
-from tests.simulation.broker import places_of
+from tests.simulation.broker import PARTITIONS, places_of
 from tests.simulation.virtual_time import NoHints, NoPace
 
 from noonmark.dispatcher import event_relay, run_relay
@@ -162,8 +162,14 @@ class _Producer:
         for message in messages:
             if "drops messages" in world.flaws and ".runs." in message.topic and world.dice.random() < 0.02:
                 continue
-            world.broker.append(message.topic, message.key, message.value, world.seconds)
+            world.broker.append(
+                message.topic, message.key, message.value, world.seconds, partition=message.partition
+            )
         return BatchResult(len(messages), {})
+
+    def partitions(self, _topic: str) -> int:
+        """Every topic has as many."""
+        return PARTITIONS
 
     def close(self) -> None:
         """Nothing is open."""

@@ -18,7 +18,14 @@ import pytest
 from noonmark.attempts import outcomes, running_attempt
 from noonmark.core import ids
 from noonmark.core.planning import gaps
-from noonmark.dispatcher import event_relay, refused_events, relay_loop, run_relay
+from noonmark.dispatcher import (
+    event_relay,
+    pool_signers,
+    refused_events,
+    relay_loop,
+    run_messages,
+    run_relay,
+)
 from noonmark.store.claims import claims
 from noonmark.store.jobs import requests, skipped_instants
 from noonmark.store.runs import failed_attempts, leases
@@ -26,8 +33,8 @@ from noonmark.trigger import claim_loop, failure_watch, promote_loop, sweep_loop
 from noonmark.worker.engine import recorder, starter
 
 _TIMED = (
-    ids, running_attempt, gaps, event_relay, refused_events, relay_loop, run_relay, claims, requests, skipped_instants,
-    claim_loop, failure_watch, promote_loop, zone_watch, recorder, starter,
+    ids, running_attempt, gaps, event_relay, pool_signers, refused_events, relay_loop, run_messages, run_relay, claims, requests,
+    skipped_instants, claim_loop, failure_watch, promote_loop, zone_watch, recorder, starter,
 )  # fmt: skip
 _DICE = (outcomes, failed_attempts, leases)
 _HITS = (claims, relay_loop, starter)

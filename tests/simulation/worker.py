@@ -23,10 +23,11 @@ from tests.simulation.virtual_time import NoPace
 from noonmark.attempts import outcomes
 from noonmark.attempts.context import context_of
 from noonmark.attempts.running_attempt import Delivery, RunningAttempt
+from noonmark.core.attempt_key import attempt_key
 from noonmark.core.states import Lane
 from noonmark.kafka.consumers.offsets import OffsetTracker
 from noonmark.kafka.consumers.records import Record
-from noonmark.kafka.messages import Signer, open_run
+from noonmark.kafka.messages import Signer, open_runs
 from noonmark.store.cluster.pools import read_keys
 from noonmark.store.runs import finish, held_runs, worker_lease
 from noonmark.store.runs.finish import Outcome
@@ -34,7 +35,7 @@ from noonmark.store.runs.starts import StartRequest
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.verify.history import Call
 from noonmark.worker.engine.starter import SlotPlanner, Starter
-from noonmark.worker.in_flight import RunsInFlight
+from noonmark.worker.in_flight import Load, RunsInFlight
 from noonmark.worker.lanes.reader import settle_records
 
 POOL = "default"
@@ -72,12 +73,12 @@ class LaneStandIn:
     def started(self, records: Sequence[Record]) -> None:
         """Note that these records were started."""
         for record in records:
-            self.tracker.started(record.epoch, [record.offset])
+            self.tracker.started(record.epoch, *_marks(record))
 
     def settle(self, records: Sequence[Record]) -> None:
         """Let the offsets of these records move."""
         for record in records:
-            self.tracker.settled(record.epoch, [record.offset])
+            self.tracker.settled(record.epoch, *_marks(record))
 
     def taken(self) -> None:
         """Nothing is paused here."""
@@ -85,6 +86,15 @@ class LaneStandIn:
     def refuse(self, deliveries: Sequence[Delivery]) -> None:
         """No message here is forged."""
         raise AssertionError(f"forged: {deliveries}")
+
+
+class Slots(SlotPlanner):
+    """The shares of the lanes; the pace of runs is not measured, because simulated time has none."""
+
+    def capacity(self, load: Load) -> int:
+        """Return the number of slots."""
+        del load
+        return self._slots
 
 
 @dataclass(eq=False)
@@ -108,13 +118,12 @@ class Worker(Actor):
         self.lanes = [LaneStandIn(lane) for lane in Lane]
         self.handlings: dict[Any, Handling] = {}
         self.in_flight = RunsInFlight()
-        self._slots = SlotPlanner(service.settings)
         self._starter = Starter(
             service,
             self,  # type: ignore[arg-type]
             self,  # type: ignore[arg-type]
             readers=self.lanes,  # type: ignore[arg-type]
-            slots=self._slots,
+            slots=Slots(service.settings),
             in_flight=self.in_flight,
             topics=EVENTS,
             shards=self.world.shards,
@@ -143,6 +152,7 @@ class Worker(Actor):
             if seconds > attempt.timeout_seconds or verdict == "hang":
                 verdict, seconds = "hang", attempt.timeout_seconds
             self.handlings[attempt.key] = Handling(attempt, begins_at, begins_at + seconds, verdict)
+        self.in_flight.open(attempts)
 
     # what faults wait for
 
@@ -220,7 +230,6 @@ class Worker(Actor):
         self._is_unsure = False
         self.in_flight.batches.ended(ended)
         self._drop([handling.attempt for handling in due])
-        self._slots.completed(len(ended))
         self.world.counts["outcomes recorded"] += len(recorded.states)
         self.world.counts["zombie outcomes refused"] += len(recorded.fenced)
         self.has_news = True
@@ -239,7 +248,8 @@ class Worker(Actor):
 
     def _drop(self, attempts: Sequence[RunningAttempt]) -> None:
         for attempt in attempts:
-            self.in_flight.remove(attempt.key)
+            self.in_flight.end([attempt.key])
+            self.in_flight.remove([attempt.key])
             self.handlings.pop(attempt.key, None)
         settle_records(self.lanes, attempts)  # type: ignore[arg-type]
 
@@ -283,7 +293,11 @@ class Worker(Actor):
         known = self.in_flight.batches.known()
         held = held_runs.read_worker_runs(connection, self.identity)
         mine = {attempt.key for attempt in self.in_flight.all()}
-        lost = [(run_id, live) for run_id, live in held.live.items() if (run_id, live.fence) not in mine]
+        lost = [
+            (run_id, live)
+            for run_id, live in held.live.items()
+            if attempt_key(run_id, live.fence) not in mine
+        ]
         orphans = [
             (run_id, live.scheduled_for, live.fence) for run_id, live in lost if live.state == "running"
         ]
@@ -322,9 +336,14 @@ class Worker(Actor):
                 assert tracker is not None
                 tracker.polled_many([record.offset for record in records])
                 for record in records:
-                    message = open_run(record.value, self._signer)
-                    request = StartRequest(message.run_id, message.scheduled_for, message.fence)
-                    lane.buffer.append(Delivery(request, record, lane.lane, message))
+                    runs = open_runs(record.value, self._signer).runs
+                    parts = [record]
+                    if len(runs) > 1:
+                        tracker.split(record.offset, len(runs))
+                        parts = record.parts(len(runs))
+                    for run, part in zip(runs, parts, strict=True):
+                        request = StartRequest(run.run_id, run.scheduled_for, run.fence)
+                        lane.buffer.append(Delivery(request, part, lane.lane, run))
 
     def _begin_due(self, connection: psycopg.Connection, now: float) -> None:
         """Begin the handlers that are due, unless the lease may be over: then hand their runs back."""
@@ -368,3 +387,8 @@ class Worker(Actor):
                 offset = lane.reached[place] if "commits early" in self.world.flaws else mark and mark.offset
                 if offset is not None and offset > self.world.broker.position(lane.group, place):
                     self.world.broker.commit(lane.group, place, offset, now)
+
+
+def _marks(record: Record) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return the offset of a whole record, or the part that a record is."""
+    return ([record.offset], []) if record.part < 0 else ([], [(record.offset, record.part)])

@@ -128,7 +128,7 @@ class Cluster:
         self.nodes.append(node)
         return node
 
-    def await_ready(self, node: Node, within: float = 60.0) -> None:
+    def await_ready(self, node: Node, within: float = 120.0) -> None:
         """Wait until a node is ready; a node with a fault may also have died of it."""
         wait_until(lambda: node.ready() or not node.alive, f"{node.name} to be ready", within, self.state)
         if node.expected_alive:
@@ -152,7 +152,7 @@ class Cluster:
         for node in self.nodes:
             processes.kill(node.process)
         if self._target is not None:
-            self._target.communicate(timeout=10)
+            self._target.communicate(timeout=30)
         if self._connection is not None:
             self._connection.close()
         if self._kafka is not None:
@@ -221,7 +221,9 @@ class Cluster:
 
         def look() -> Any:
             for node in self.nodes:
-                assert not node.expected_alive or node.alive, f"{node.name} {node.ending}:\n{node.log(60)}"
+                assert not node.expected_alive or node.alive, (
+                    f"{node.name} {node.ending}:\n{node.log(60)}\n{self.state()}"
+                )
             return condition()
 
         return wait_until(look, what, within, self.state)

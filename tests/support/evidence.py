@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.support.commits import Commits
 from tests.support.ledger import read_ledger
+from tests.support.run_messages import runs_of
 
 from noonmark.verify import History
 from noonmark.verify.events import instant, read_death, read_outcomes
@@ -176,11 +177,13 @@ def _note(found: History, message: Any, place: Place, *, passed: bool) -> None:
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     try:
         event = json.loads(message.value())
-        data = event["data"]
         if ".submissions" in topic:
             if event["source"] in place.sources and passed:
                 found.passed.append(Passed(topic, partition, offset, event=event["id"]))
-        elif data["namespace"] in place.namespaces:
+            return
+        for data in runs_of(event):
+            if data["namespace"] not in place.namespaces:
+                continue
             run, fence = data["run_id"], data["fence"]
             version, due = data["job_version"], instant(data["scheduled_for"])
             found.messages.append(Message(topic, offset, run, fence, data["namespace"], version, due))

@@ -84,17 +84,19 @@ class GuardedBroker:
         for future in self.admin.delete_acls([wanted]).values():
             future.result(60)
 
+    def login(self, user: str) -> dict[str, str]:
+        """What a `KafkaConfig` needs to connect as this user."""
+        return {
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_username": user,
+            "sasl_password": self.passwords[user],
+            "ssl_ca_location": str(self.authority.ca),
+        }
+
     def client(self, user: str, **more: Any) -> dict[str, Any]:
         """Properties of a client that connects as this user."""
-        config = KafkaConfig(
-            self.bootstrap,
-            security_protocol="SASL_SSL",
-            sasl_mechanism="SCRAM-SHA-512",
-            sasl_username=user,
-            sasl_password=self.passwords[user],
-            ssl_ca_location=str(self.authority.ca),
-        )
-        return config.client(**more)
+        return KafkaConfig(self.bootstrap, **self.login(user)).client(**more)
 
 
 @contextmanager

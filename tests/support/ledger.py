@@ -16,7 +16,7 @@ EFFECTS = "effects"
 """Where handlers of the tests write in the transaction of their run's outcome."""
 
 LEFT_OVER = (
-    ("outbox", "run_id is null or namespace = any (%(ns)s)"),
+    ("outbox", "(run_id is null and run_ids is null) or namespace = any (%(ns)s)"),
     (
         "start_batches",
         "run_ids && (select coalesce(array_agg(id), '{}') from runs where namespace = any (%(ns)s))",
@@ -87,6 +87,10 @@ def read_ledger(
         Message("outbox", *row)
         for row in rows(
             f"select seq, run_id::text, fence, namespace, job_version, scheduled_for from outbox where {mine}"
+            " union all"
+            " select seq, run::text, fence, namespace, version, due from outbox,"
+            " unnest(run_ids, job_versions, instants) as u (run, version, due)"
+            " where run in (select id from runs where namespace = any (%(ns)s))"
         )
     ]
     found.workers = [

@@ -59,7 +59,7 @@ class Node:
         """Kill -9, of this one process; what it started must notice by itself."""
         self.expected_alive = False
         os.kill(self.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(30)
 
     def pause(self) -> None:
         """Stop it where it stands, as a long garbage collection or a paused virtual machine does."""
@@ -74,7 +74,7 @@ class Node:
         self.expected_alive = False
         os.kill(self.pid, signal.SIGTERM)
 
-    def stop(self, within: float = 20.0) -> int:
+    def stop(self, within: float = 60.0) -> int:
         """Ask it to end and wait; return its exit code."""
         self.terminate()
         return self.process.wait(within)

@@ -77,10 +77,10 @@ class Kafka:
     def delete_topics(self, prefix: str) -> None:
         """Deletes every topic of one test."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        doomed = [name for name in admin.list_topics(timeout=10).topics if name.startswith(f"{prefix}.")]
+        doomed = [name for name in admin.list_topics(timeout=30).topics if name.startswith(f"{prefix}.")]
         if doomed:
-            for future in admin.delete_topics(doomed, operation_timeout=10).values():
-                future.result(20)
+            for future in admin.delete_topics(doomed, operation_timeout=30).values():
+                future.result(60)
 
 
 @pytest.fixture(scope="session")

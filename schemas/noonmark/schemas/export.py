@@ -27,7 +27,9 @@ ASYNCAPI_FILE: Final = "asyncapi.json"
 OPENAPI_FILE: Final = "openapi.json"
 """In the same folder, but generated from the API's routes: `python -m noonmark.api.export_openapi`."""
 
-_EXTENSIONS: Final[dict[str, type[BaseModel]]] = {run_message.QUEUED: run_message.RunExtensions}
+_EXTENSIONS: Final[dict[str, type[BaseModel]]] = dict.fromkeys(
+    (run_message.QUEUED, run_message.SEVERAL_QUEUED), run_message.RunExtensions
+)
 """Models of the extension attributes of an event type."""
 
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MAX_ATTRIBUTE}
@@ -37,6 +39,7 @@ def event_models() -> dict[str, type[BaseModel]]:
     """Return the model of the data of every event type."""
     models: dict[str, type[BaseModel]] = {name: submissions.data_model(name) for name in submissions.TYPES}
     models[run_message.QUEUED] = run_message.RunQueued
+    models[run_message.SEVERAL_QUEUED] = run_message.RunsQueued
     models.update(lifecycle.MODELS)
     return models
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
 from noonmark.api.backend.context import ApiContext
 from noonmark.api.http import problems
@@ -66,7 +69,15 @@ ROUTERS = (
 
 def build_api(parts: ApiContext | None = None) -> FastAPI:
     """Build the routes without the request guard. The OpenAPI document needs no parts."""
-    app = FastAPI(
+    app = _without_routes()
+    app.state.parts = parts
+    problems.install(app)
+    app.router.routes.extend(_routes())
+    return app
+
+
+def _without_routes() -> FastAPI:
+    return FastAPI(
         title="noonmark",
         version="1",
         description="Event-driven job scheduler: one recorded verdict per due instant.",
@@ -76,11 +87,19 @@ def build_api(parts: ApiContext | None = None) -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=operation_id,
     )
-    app.state.parts = parts
-    problems.install(app)
+
+
+@cache
+def _routes() -> tuple[BaseRoute, ...]:
+    """The routes, which all applications of a process share.
+
+    FastAPI reads the parameters of a route when a request first looks for one. That takes longer than
+    hundreds of requests, and a process of the command line or of tests can build many applications.
+    """
+    app = _without_routes()
     for router in ROUTERS:
         app.include_router(router)
-    return app
+    return tuple(app.router.routes)
 
 
 def build_app(parts: ApiContext, authenticator: RequestAuthenticator) -> RequestGuard:

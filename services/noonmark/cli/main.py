@@ -33,7 +33,7 @@ from noonmark.cli.runs import dead_letters, rejections, why
 from noonmark.cli.schedules import calendars, zones
 from noonmark.cli.schedules import commands as schedule_commands
 from noonmark.cli.submissions import imports, submit
-from noonmark.cli.terminal.problems import EXIT_CODES, ExitCode, explain, wrong_option
+from noonmark.cli.terminal.problems import EXIT_CODES, WORDS, ExitCode, explain, explain_usage
 from noonmark.cli.terminal.synonyms import unknown_command, with_our_names
 from noonmark.cli.verify import commands as verify_commands
 
@@ -43,7 +43,9 @@ class _Root(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; names that other tools use for our options are taken."""
-        return super().parse_args(ctx, with_our_names(self, args))
+        ours = with_our_names(self, args)
+        ctx.meta[WORDS] = ours
+        return super().parse_args(ctx, list(ours))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; the message about an unknown one names those that are meant."""
@@ -55,8 +57,8 @@ class _Root(TyperGroup):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = wrong_option(error)
+        except typer.TyperException as error:
+            explain_usage(error)
             raise
 
 
@@ -141,6 +143,9 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:
+        # While the library builds the tree of commands. Ctrl-C ends a command that runs with the same code,
+        # but silently: it is how to leave one that follows something.
+        print("noonmark: stopped by SIGINT", file=sys.stderr)
         sys.exit(ExitCode.INTERRUPTED)
     except Exception as error:
         problem = explain(error)

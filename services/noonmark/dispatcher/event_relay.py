@@ -58,7 +58,7 @@ class EventRelay(RelayLoop):
         """Read the next events, and some that were refused if their round is due."""
         limit = self._service.settings.relay_batch
         self._next_at = time.perf_counter() + _ROUND_SECONDS
-        rows = relay.read(connection, owned, limit, [relay.EVENT_LANE])
+        rows = relay.read(connection, owned, limit, [relay.EVENT_LANE], without=self.locked)
         self._full = _any_slice_full(rows, max(1, limit // len(owned)))
         return rows + self._refused.read(connection, owned)
 

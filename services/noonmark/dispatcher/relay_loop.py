@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import psycopg
@@ -17,11 +17,13 @@ from noonmark.kafka.producers.delivery import (
     Header,
 )
 from noonmark.kafka.producers.producer import BatchResult
+from noonmark.service.database_errors import log_fault
 from noonmark.service.database_loop import DatabaseLoop
 from noonmark.service.runner import Service
 from noonmark.store.cluster.members import Membership
 from noonmark.store.database.row_types import OutboxRow
 from noonmark.store.outbox import relay
+from noonmark.store.runs.locked_runs import LOCK_WAIT_SECONDS, is_lock_timeout
 from noonmark.telemetry.declared.instruments import exemplar_of
 from noonmark.telemetry.metrics import RELAY_BATCH_SIZE, RELAY_SECONDS
 
@@ -29,6 +31,8 @@ STRUCTURED: Final[list[Header]] = [("content-type", b"application/cloudevents+js
 
 RETRY_SECONDS: Final = 0.2
 """The wait after a pass in which nothing was sent."""
+
+_LOCKED_SECONDS: Final = 1.0
 
 _OF_THE_TOPIC: Final = frozenset({UNCONFIRMED_TOPIC, UNACKNOWLEDGED_TOPIC})
 """Codes of transient failures that do not indicate a problem of the cluster."""
@@ -50,7 +54,10 @@ class RelayLoop(DatabaseLoop):
             membership: knows the owned slices.
             condition: name of the condition of /readyz that says whether the brokers accept its messages.
         """
-        super().__init__(service, name, max_age_seconds=30.0)
+        super().__init__(service, name, max_age_seconds=30.0, lock_timeout_seconds=LOCK_WAIT_SECONDS)
+        self.locked: dict[int, OutboxRow] = {}
+        """Rows by sequence that are sent, and that another session has locked: not to be read again."""
+        self._unlocked_at = 0.0
         self._membership = membership
         self._condition = condition
         service.health.require(condition, "no request sent yet")
@@ -87,11 +94,13 @@ class RelayLoop(DatabaseLoop):
         if not owned:
             return RETRY_SECONDS
         began = time.perf_counter()
+        if self.locked:
+            self._take_up_locked(connection, owned)
         rows = self.read(connection, owned)
         if not rows:
             return self.pause(rows, 0)
         sent, trace_id = self._relay(connection, rows)
-        RELAY_BATCH_SIZE.observe(len(rows))
+        RELAY_BATCH_SIZE.observe(sum(1 if row.run_ids is None else len(row.run_ids) for row in rows))
         RELAY_SECONDS.observe(time.perf_counter() - began, exemplar_of(trace_id))
         return self.pause(rows, sent)
 
@@ -103,17 +112,51 @@ class RelayLoop(DatabaseLoop):
         acknowledged = sendable if result.all_acknowledged else [sendable[i] for i in result.acknowledged()]
         trace_id = None
         if acknowledged:
-            relay.delete(connection, acknowledged)
+            self._delete(connection, acknowledged)
             hit("dispatcher.after_delete")
             trace_id = self.acknowledged(acknowledged)
         if not result.all_acknowledged:
-            self.deal_with_failures(connection, sendable, result)
+            self._unless_locked(lambda: self.deal_with_failures(connection, sendable, result))
         outages = [failure.reason for failure in result.failed.values() if is_broker_outage(failure)]
         if outages:
             self._log.warning("messages_not_acknowledged", count=len(outages), reason=outages[0])
         self._service.health.set_ready(self._condition, ready=not outages, missing="not accepting messages")
         left = sum(not is_settled(sendable[i], failure) for i, failure in result.failed.items())
         return len(rows) - left, trace_id
+
+    def _delete(self, connection: psycopg.Connection, acknowledged: Sequence[OutboxRow]) -> None:
+        """Delete acknowledged rows; those that another session has locked are not sent again."""
+        if not self.locked:
+            try:
+                relay.delete(connection, acknowledged)
+            except psycopg.Error as error:
+                if not is_lock_timeout(error):
+                    raise
+            else:
+                return
+        # While some are locked, no batch waits for them.
+        left = relay.delete_unlocked(connection, acknowledged)
+        if left:
+            self._log.warning("outbox_rows_locked", count=len(left), seq=min(left))
+            self.locked.update((row.seq, row) for row in acknowledged if row.seq in left)
+
+    def _take_up_locked(self, connection: psycopg.Connection, owned: Sequence[int]) -> None:
+        """Delete rows that were locked as soon as they are not. Those of lost slices are sent by others."""
+        if (now := time.monotonic()) < self._unlocked_at:
+            return
+        self._unlocked_at = now + _LOCKED_SECONDS
+        mine = [row for row in self.locked.values() if row.slice in owned]
+        left = relay.delete_unlocked(connection, mine) if mine else set()
+        self.locked = {row.seq: row for row in mine if row.seq in left}
+
+    def _unless_locked(self, change: Callable[[], None]) -> None:
+        """Make a change unless another session has locked a row of it: the next pass tries again."""
+        try:
+            change()
+        except psycopg.Error as error:
+            if not is_lock_timeout(error):
+                raise
+            log_fault(self._log, error)
 
     def while_waiting(self, seconds: float) -> None:
         """Report that the loop is alive while the brokers are away; it continues as soon as they are back."""

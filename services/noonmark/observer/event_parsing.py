@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-import orjson
+import msgspec
 
 from noonmark.core.fingerprints import MAX_CHARACTERS
 from noonmark.core.monitoring.statistics import Outcome
@@ -37,6 +37,32 @@ class HeardEvent(NamedTuple):
         )
 
 
+class _Outcome(msgspec.Struct, gc=False):
+    run_id: UUID
+    job_id: UUID
+    namespace: str
+    state: str
+    reason: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    error: str | None = None
+
+
+class _Data(msgspec.Struct, gc=False):
+    outcomes: list[_Outcome]
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str
+    id: str | None = None
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+# Decoding into typed values takes a quarter of the time of a generic decoder with conversions after it.
+_decode_event: Final = msgspec.json.Decoder(_Event).decode
+_decode_data: Final = msgspec.json.Decoder(_Data).decode
+
+
 def read_event(value: bytes | None, published_at: datetime) -> HeardEvent | None:
     """Parse the value of a record; return None for an event of another type.
 
@@ -48,26 +74,26 @@ def read_event(value: bytes | None, published_at: datetime) -> HeardEvent | None
         ValueError: it is not a noonmark event.
     """
     try:
-        event = orjson.loads(value or b"")
-        if event["type"] != SETTLED:
+        event = _decode_event(value or b"")
+        if event.type != SETTLED:
             return None
-        outcomes = [_outcome(item, published_at) for item in event["data"]["outcomes"]]
-        return HeardEvent(_id(event["id"]), outcomes, published_at)
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        outcomes = [_outcome(item, published_at) for item in _decode_data(event.data).outcomes]
+        return HeardEvent(_id(event.id), outcomes, published_at)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"not a {SETTLED} event: {type(error).__name__}: {error}") from error
 
 
-def _outcome(item: dict[str, Any], published_at: datetime) -> Outcome:
-    finished_at = _instant(item.get("finished_at"))
+def _outcome(item: _Outcome, published_at: datetime) -> Outcome:
+    finished_at = _instant(item.finished_at)
     return Outcome(
-        UUID(item["run_id"]),
-        UUID(item["job_id"]),
-        _word(item["namespace"]),
-        _word(item["state"]),
-        _text(item.get("reason")),
-        _instant(item.get("started_at")),
+        item.run_id,
+        item.job_id,
+        _word(item.namespace),
+        _word(item.state),
+        _text(item.reason),
+        _instant(item.started_at),
         finished_at,
-        _text(item.get("error")),
+        _text(item.error),
         finished_at or published_at,
     )
 
@@ -84,11 +110,13 @@ def _text(text: str | None) -> str | None:
     return None if text is None else text[:MAX_CHARACTERS].replace("\0", "�")
 
 
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+def _instant(at: datetime | None) -> datetime | None:
+    return at if at is None or at.tzinfo is UTC else at.astimezone(UTC)
 
 
-def _id(text: str) -> UUID:
+def _id(text: str | None) -> UUID:
+    if text is None:
+        raise ValueError("it has no id")
     try:
         return UUID(text)
     except ValueError:

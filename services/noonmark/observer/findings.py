@@ -10,7 +10,7 @@ from uuid import UUID
 
 from noonmark.core.instants import format_instant
 from noonmark.core.monitoring.alerts import AlertKind, FoundAlert, fingerprint_of
-from noonmark.core.monitoring.statistics import percentile
+from noonmark.core.monitoring.recent import Rates, percentile
 from noonmark.store.alerts.queries import (
     DeadCause,
     FailingJob,
@@ -21,7 +21,6 @@ from noonmark.store.alerts.queries import (
     Silence,
     StuckRuns,
 )
-from noonmark.store.alerts.statistics import Rates
 
 _LONGEST_ERROR = 300
 

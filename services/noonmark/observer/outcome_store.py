@@ -13,11 +13,11 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.faults import hit
-from noonmark.core.monitoring.statistics import GONE, JobFacts, Outcome, fold
+from noonmark.core.monitoring.statistics import Outcome, fold
 from noonmark.observer.event_parsing import HeardEvent, read_event
 from noonmark.observer.records import Record
 from noonmark.service.backoff import retry_transient
-from noonmark.service.database_errors import DbFault
+from noonmark.service.database_errors import DbFault, log_fault, missing_because
 from noonmark.service.runner import Service
 from noonmark.store.alerts import statistics
 from noonmark.store.alerts.statistics import Move, Place
@@ -59,7 +59,7 @@ class OutcomeStore:
         self._log = service.log.bind(loop="outcomes")
         self._connection: psycopg.Connection | None = None
         self._lock = threading.Lock()
-        self._jobs: dict[UUID, JobFacts] = {}
+        self._kinds: dict[int, str] = {}
         self._gaps: dict[int, _Gap] = {}
         self._behind: set[int] = set()
         self._lag, self._lag_at = 0.0, time.monotonic()
@@ -137,10 +137,10 @@ class OutcomeStore:
         return done
 
     def _fault(self, error: Exception, _fault: DbFault) -> None:
-        self._log.warning("database_unavailable", error=str(error).strip())
+        log_fault(self._log, error)
         self._waits()
-        self._service.health.set_ready("outcomes_database", ready=False, missing="unreachable")
-        # The cached job facts stay: they are true even if their transaction was rolled back.
+        self._service.health.set_ready("outcomes_database", ready=False, missing=missing_because(error))
+        # The cached kinds of jobs stay: they are true even if their transaction was rolled back.
         self._drop()
 
     def _open(self) -> psycopg.Connection:
@@ -204,12 +204,12 @@ class OutcomeStore:
         events = [event for records in fresh.values() for event in self._events(records)]
         new = statistics.new_events(connection, {event.id for event in events})
         outcomes = list(_of_new(events, new))
-        jobs = self._facts(connection, {outcome.job_id for outcome in outcomes})
-        recurring = {job_id for job_id, facts in jobs.items() if facts.recurring}
-        stats = statistics.stats_of(connection, recurring)
-        counts = fold(outcomes, jobs, stats)
-        statistics.write_stats(connection, list(stats.values()))
-        statistics.add_counts(connection, counts)
+        kinds = self._kinds_of(connection, outcomes)
+        recurring = {one.job_id.int: one.job_id for one in outcomes if one.job_id.int in kinds}
+        if recurring:
+            stored = statistics.stats_of(connection, recurring.values())
+            changed = fold(outcomes, kinds, stored.by_job, stored.hour)
+            statistics.write_stats(connection, changed, stored.places)
         statistics.move(
             connection, self._topic, [_move(partition, rows) for partition, rows in fresh.items()]
         )
@@ -229,14 +229,14 @@ class OutcomeStore:
                 if event is not None:
                     yield event
 
-    def _facts(self, connection: psycopg.Connection, job_ids: set[UUID]) -> dict[UUID, JobFacts]:
-        """Return facts of jobs. Those of recurring jobs never change and are cached."""
-        known = {job_id: self._jobs[job_id] for job_id in job_ids if job_id in self._jobs}
-        found = statistics.facts_of(connection, job_ids - known.keys()) if len(known) < len(job_ids) else {}
-        if len(self._jobs) + len(found) > _JOBS_KEPT:
-            self._jobs.clear()
-        self._jobs.update({job_id: facts for job_id, facts in found.items() if facts.recurring})
-        return dict.fromkeys(job_ids, GONE) | known | found
+    def _kinds_of(self, connection: psycopg.Connection, outcomes: Iterable[Outcome]) -> Mapping[int, str]:
+        """Return the kinds of all recurring jobs among others. They never change and are cached."""
+        if len(self._kinds) > _JOBS_KEPT:
+            self._kinds.clear()
+        unknown = {one.job_id.int: one.job_id for one in outcomes if one.job_id.int not in self._kinds}
+        if unknown:
+            self._kinds.update(statistics.recurring_kinds(connection, unknown.values()))
+        return self._kinds
 
 
 def _published_at(record: Record) -> datetime:

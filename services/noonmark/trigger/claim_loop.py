@@ -13,6 +13,7 @@ from noonmark.service.runner import Service
 from noonmark.store.claims import claims
 from noonmark.store.claims.planned_runs import ClaimResult
 from noonmark.store.claims.planner import Planner
+from noonmark.store.cluster import capabilities
 from noonmark.store.cluster.members import Membership
 from noonmark.store.database.hints import HintSender
 from noonmark.store.outbox import relay
@@ -66,6 +67,7 @@ class ClaimLoop(DatabaseLoop):
         self._pace = Pace(settings.claim_pause_ms / 1000)
         self._blocked: frozenset[tuple[int, int]] = frozenset()
         self._pressure_at = 0.0
+        self._arrays = False
         self._stretch = 1.0
 
     def run_once(self, connection: psycopg.Connection) -> float:
@@ -136,7 +138,7 @@ class ClaimLoop(DatabaseLoop):
             limit = max(1, limit // 2)
         named = self._service.traces is not None
         if kind is TimerKind.ONCE:
-            return claims.claim_once(connection, lane, shards, limit, named=named)
+            return claims.claim_once(connection, lane, shards, limit, named=named, arrays=self._arrays)
         if kind is TimerKind.RETRY:
             return claims.claim_retries(connection, lane, shards, limit)
         if kind is TimerKind.DEADLINE:
@@ -153,6 +155,7 @@ class ClaimLoop(DatabaseLoop):
             topics=self._topics,
             install_shards=self._shards,
             named=named,
+            arrays=self._arrays,
         )
 
     def _check_pressure(self, connection: psycopg.Connection, owned: tuple[int, ...]) -> None:
@@ -162,6 +165,7 @@ class ClaimLoop(DatabaseLoop):
             return
         self._pressure_at = now + _PRESSURE_SECONDS
         settings = self._service.settings
+        self._arrays = capabilities.reads_arrays(connection, settings.owner_timeout_seconds)
         blocked = frozenset(
             (p.slice, p.lane)
             for p in relay.pressure(connection, owned, cap=settings.outbox_depth_limit)

@@ -7,14 +7,35 @@ each start batch. All of it can be called from any thread.
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
-from uuid import UUID
+from typing import NamedTuple
 
 from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.attempt_key import AttemptKey
+from noonmark.core.states import Lane
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.logs import report_dropped_lines
+
+
+class Load(NamedTuple):
+    """The runs of a worker that are in flight, and how fast they end.
+
+    Attributes:
+        in_flight: runs that were started and are not recorded yet.
+        open: those of them that have not ended: each needs a slot.
+        open_lower: those of these that are not of the high lane.
+        ended: runs that have ended since the process began.
+        busy_seconds: for how long, since then, at least one run was open.
+    """
+
+    in_flight: int
+    open: int
+    open_lower: int
+    ended: int = 0
+    busy_seconds: float = 0.0
 
 
 class RunsInFlight:
@@ -30,32 +51,42 @@ class RunsInFlight:
 
     def __init__(self) -> None:
         self.batches = StartBatches()
-        self._runs: dict[Any, RunningAttempt] = {}
-        self._open: dict[Any, RunningAttempt] = {}
+        self._runs: dict[AttemptKey, RunningAttempt] = {}
+        self._open: dict[AttemptKey, RunningAttempt] = {}
+        self._lower = 0
+        self._ended = 0
+        self._busy_seconds = 0.0
+        self._busy_since = 0.0
+        self._counting = threading.Lock()
+
+    def load(self) -> Load:
+        """Return the current load."""
+        with self._counting:
+            busy = time.monotonic() - self._busy_since if self._open else 0.0
+            return Load(len(self._runs), len(self._open), self._lower, self._ended, self._busy_seconds + busy)
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: AttemptKey) -> bool:
         return key in self._runs
 
     def add(self, attempts: Sequence[RunningAttempt]) -> None:
         """Register runs that were just started."""
-        self._runs.update((attempt.key, attempt) for attempt in attempts)
+        self._runs.update({attempt.key: attempt for attempt in attempts})
         self.batches.started(attempt.run for attempt in attempts)
 
     def all(self) -> list[RunningAttempt]:
         """Return all runs in flight."""
         return list(self._runs.values())
 
-    def remove(self, key: Any) -> RunningAttempt | None:
-        """Remove and return a run that is recorded; None if it is not in flight."""
-        return self._runs.pop(key, None)
+    def remove(self, keys: Iterable[AttemptKey]) -> list[RunningAttempt | None]:
+        """Remove recorded runs; return each in the order of the keys, or None if it is not in flight."""
+        return [self._runs.pop(key, None) for key in keys]
 
     def hand_back(self, attempts: Sequence[RunningAttempt]) -> None:
         """Remove runs that are queued again."""
-        for attempt in attempts:
-            self._runs.pop(attempt.key, None)
+        self.remove([attempt.key for attempt in attempts])
         self.batches.handed_back(attempt.run for attempt in attempts)
 
     def clear(self) -> None:
@@ -63,30 +94,51 @@ class RunsInFlight:
         self.batches.clear()
         self._runs.clear()
 
-    def open(self, attempt: RunningAttempt) -> None:
-        """Mark a run as open, before it begins."""
-        self._open[attempt.key] = attempt
+    def open(self, attempts: Sequence[RunningAttempt]) -> None:
+        """Mark runs as open, before any of them begins."""
+        with self._counting:
+            if not self._open:
+                self._busy_since = time.monotonic()
+            self._lower += _count_lower([each for each in attempts if each.key not in self._open])
+            self._open.update({attempt.key: attempt for attempt in attempts})
 
     def is_open(self, attempt: RunningAttempt) -> bool:
         """Return whether a run has not ended yet."""
         return attempt.key in self._open
 
-    def find_open(self, key: Any) -> RunningAttempt | None:
+    def find_open(self, key: AttemptKey) -> RunningAttempt | None:
         """Return a run if it has not ended yet."""
         return self._open.get(key)
 
-    def end(self, key: Any) -> RunningAttempt | None:
-        """Claim the end of a run: return the run to one caller, and None to every later one."""
-        attempt = self._open.pop(key, None)
-        if attempt is not None:
+    def end(self, keys: Iterable[AttemptKey]) -> list[RunningAttempt | None]:
+        """Claim the ends of runs, in the order of the keys: one caller gets a run, every later one None."""
+        with self._counting:
+            ended = [self._open.pop(key, None) for key in keys]
+            claimed = [attempt for attempt in ended if attempt is not None]
+            self._count_ended(claimed)
+        for attempt in claimed:
             report_dropped_lines(attempt.run.id, attempt.fence)
-        return attempt
+        return ended
 
-    def end_all(self) -> list[Any]:
+    def end_all(self) -> list[AttemptKey]:
         """Claim the end of every open run; return their keys."""
-        keys = list(self._open)
-        self._open.clear()
+        with self._counting:
+            keys = list(self._open)
+            ended = list(self._open.values())
+            self._open.clear()
+            self._count_ended(ended)
         return keys
+
+    def _count_ended(self, attempts: Sequence[RunningAttempt]) -> None:
+        """Count runs that were just taken out of the open ones."""
+        self._ended += len(attempts)
+        self._lower -= _count_lower(attempts)
+        if attempts and not self._open:
+            self._busy_seconds += time.monotonic() - self._busy_since
+
+
+def _count_lower(attempts: Iterable[RunningAttempt]) -> int:
+    return sum([attempt.lane is not Lane.HIGH for attempt in attempts])
 
 
 class StartBatches:
@@ -96,14 +148,14 @@ class StartBatches:
     """
 
     def __init__(self) -> None:
-        self._left: dict[int, set[UUID]] = {}
+        self._left: defaultdict[int, set[int]] = defaultdict(set)
         self._lock = threading.Lock()
 
     def started(self, runs: Iterable[StartedRun]) -> None:
         """Add runs that were just started."""
         with self._lock:
-            for run in runs:
-                self._left.setdefault(run.batch_id, set()).add(run.id)
+            for batch, run_ids in _by_batch(runs):
+                self._left[batch] |= run_ids
 
     def would_end(self, outcomes: Sequence[Outcome]) -> list[int]:
         """Return the batches whose last runs have these outcomes.
@@ -111,11 +163,13 @@ class StartBatches:
         A batch of a lost lease is never one of them. Its row must stay until the runs whose outcomes were
         dropped are queued again, even if the recorder still writes outcomes that it took before.
         """
-        ending: dict[int, set[UUID]] = {}
-        for outcome in outcomes:
-            ending.setdefault(outcome.run.batch_id, set()).add(outcome.run.id)
+        ending = Counter([outcome.run.batch_id for outcome in outcomes])
         with self._lock:
-            return [b for b, runs in ending.items() if b in self._left and self._left[b] <= runs]
+            left = {batch: self._left[batch] for batch in ending if batch in self._left}
+            # Most batches have too many runs left to end, and which these are is not compared.
+            near = {batch for batch, run_ids in left.items() if len(run_ids) <= ending[batch]}
+            runs = [outcome.run for outcome in outcomes if outcome.run.batch_id in near]
+            return [batch for batch, run_ids in _by_batch(runs) if left[batch] <= run_ids]
 
     def ended(self, outcomes: Iterable[Outcome]) -> None:
         """Remove runs whose outcomes are committed."""
@@ -137,8 +191,16 @@ class StartBatches:
 
     def _remove(self, runs: Iterable[StartedRun]) -> None:
         with self._lock:
-            for run in runs:
-                left = self._left.get(run.batch_id, set())
-                left.discard(run.id)
-                if not left:
-                    self._left.pop(run.batch_id, None)
+            for batch, run_ids in _by_batch(runs):
+                if batch in self._left:
+                    self._left[batch] -= run_ids
+                    if not self._left[batch]:
+                        del self._left[batch]
+
+
+def _by_batch(runs: Iterable[StartedRun]) -> Iterable[tuple[int, set[int]]]:
+    """Return the ids of runs, as numbers, by their start batch."""
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for run in runs:
+        found[run.batch_id].add(run.id.int)
+    return found.items()

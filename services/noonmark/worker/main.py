@@ -72,7 +72,7 @@ def build(service: Service, path: Path | None = None) -> Sequence[Loop]:
         in_flight.batches,
         shards=install.shards,
         identity=lambda: lease.identity,
-        settled=SettledRuns(service, readers, slots, in_flight, wake.set),
+        settled=SettledRuns(service, readers, in_flight, wake.set),
     )
     parts = _services(service, lease)
     logs = LogWriter(service, lambda: lease.identity, in_flight.all)

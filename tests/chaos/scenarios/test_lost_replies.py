@@ -8,11 +8,13 @@ from tests.chaos.tally import Tally
 from tests.support.cluster import SERVICES, Cluster
 from tests.support.publish import Load
 
+from noonmark.store.database.planned_once import function_of
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 RUNS = 30
-START = b"set state = 'running', owner"
-FINISH = b"else 'succeeded' end, finished_at"
+START = function_of("start_runs").encode()
+FINISH = function_of("finish_plain").encode()
 COMMIT = b"commit"
 
 

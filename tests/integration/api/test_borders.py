@@ -325,7 +325,7 @@ def test_one_credential_has_so_many_open_and_no_more(
         held = [threads.submit(call, *ask, key=scene.keys["editor"], body={}) for _ in range(2)]
         try:
             for _ in held:
-                assert arrived.acquire(timeout=10)
+                assert arrived.acquire(timeout=30)
             refused = call(*ask, key=scene.keys["editor"], body={})
             assert (refused.status, refused.headers["retry-after"]) == (429, "4")
         finally:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+
+from noonmark.core.monitoring.recent import DEAD, FAILED, SKIPPED, encode, key_of, success_in
 
 pytestmark = pytest.mark.postgres
 
@@ -12,19 +16,20 @@ pytestmark = pytest.mark.postgres
 @pytest.fixture
 def job(world):
     """A job with a history of ten runs, and outcomes of this hour and of the one before."""
-    job = world.job()
+    job, now = world.job(), world.now()
+    counts = Counter()
+    for age, succeeded in ((5, 30), (10, 66), (120, 1000)):
+        at = now - timedelta(minutes=age)
+        counts[key_of(at, success_in(0.7))] += succeeded - 1
+        counts[key_of(at, success_in(4.0))] += 1
+        counts[key_of(at, FAILED)] += 1
+        counts[key_of(at, DEAD)] += 1
+        counts[key_of(at, SKIPPED)] += 5
     world.db.execute(
-        """insert into job_stats (job_id, namespace, kind, runs, usual_seconds, failures, failure_cause, last_error)
-           values (%s, 'tests', 'http', 10, 3.5, 2, '0f1e2d3c4b5a6978', 'card 4711')""",
-        [job],
+        """insert into job_stats (job_id, namespace, kind, runs, usual_seconds, failures, failure_cause, last_error, recent)
+           values (%s, 'tests', 'http', 10, 3.5, 2, '0f1e2d3c4b5a6978', 'card 4711', %s)""",
+        [job, encode(counts)],
     )
-    for age, succeeded in (("5 minutes", 30), ("10 minutes", 66), ("2 hours", 1000)):
-        world.db.execute(
-            """insert into outcome_windows (window_at, job_id, namespace, kind, succeeded, failed, dead, skipped, other,
-                                            seconds_buckets)
-               values (now() - %s::interval, %s, 'tests', 'http', %s, 2, 1, 5, 0, %s)""",
-            [age, job, succeeded, [0] * 6 + [succeeded - 1, 0, 1] + [0] * 7],
-        )
     return job
 
 
@@ -51,6 +56,30 @@ def test_a_job_without_history_has_none(api, world):
     assert (found["runs"], found["usual_seconds"], found["last_hour"]["failure_rate"]) == (0, None, None)
     assert found["last_hour"]["p99_seconds"] is None
     api("GET", f"/v1/jobs/{uuid4()}/stats", 404)
+
+
+def test_an_hour_later_nothing_of_it_counts(api, world, job):
+    world.turn_clock(timedelta(minutes=61))
+
+    found = api("GET", f"/v1/jobs/{job}/stats", 200).json()
+
+    assert (found["runs"], found["last_hour"]["succeeded"], found["last_hour"]["p50_seconds"]) == (
+        10,
+        0,
+        None,
+    )
+
+
+def test_a_row_of_release_0_2_has_no_last_hour(api, world, job):
+    world.db.execute("update job_stats set recent = null")
+
+    found = api("GET", f"/v1/jobs/{job}/stats", 200).json()
+
+    assert (found["runs"], found["last_hour"]["succeeded"], found["last_hour"]["failure_rate"]) == (
+        10,
+        0,
+        None,
+    )
 
 
 def test_the_last_error_is_hidden_from_those_who_may_not_see_it(api, job, token):

@@ -252,6 +252,31 @@ def test_pause_and_resume(api: Call, made: Made) -> None:
     assert {error["pointer"] for error in refused.json()["errors"]} == {"/reason", "/why"}
 
 
+def test_a_request_says_whether_it_changed_the_state_of_the_job(api: Call, made: Made) -> None:
+    path = made()
+
+    def changed(method: str, order: str, **body: str) -> bool:
+        answer: bool = api(method, f"{path}{order}", 200, json=body or None).json()["changed"]
+        return answer
+
+    assert not changed("POST", "/resume")
+    assert changed("POST", "/pause", reason="target is down")
+    assert not changed("POST", "/pause", reason="target is down")
+    assert changed("POST", "/pause", reason="target moves")
+    assert changed("POST", "/resume")
+    assert changed("POST", "/cancel", reason="over")
+    assert not changed("POST", "/cancel", reason="over")
+    assert not changed("DELETE", "")
+    assert "changed" not in api("GET", path, 200).json()
+
+
+def test_a_request_that_is_repeated_with_its_key_gets_the_first_answer(api: Call, made: Made) -> None:
+    path = made()
+    for _ in range(2):
+        answer = api("POST", f"{path}/pause", 200, json={}, headers={"Idempotency-Key": "pause-1"})
+        assert answer.json()["changed"]
+
+
 def test_a_trigger_carries_a_payload_and_a_lane_of_its_own(
     api: Call, made: Made, database: psycopg.Connection
 ) -> None:

@@ -41,5 +41,5 @@ def test_a_burst_and_an_open_loop_are_measured(postgres_server: Postgres, kafka_
     assert 0 <= window.lateness_ms.p50 <= window.handler_lateness_ms.max
 
     assert (dict(states), left, sessions) == ({"succeeded": BURST + 200}, (0, 0), [])
-    topics = AdminClient({"bootstrap.servers": kafka_server.bootstrap}).list_topics(timeout=10).topics
+    topics = AdminClient({"bootstrap.servers": kafka_server.bootstrap}).list_topics(timeout=30).topics
     assert [name for name in topics if name.startswith("bare-")] == []

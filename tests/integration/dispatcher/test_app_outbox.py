@@ -358,7 +358,7 @@ class Relay:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(15) == 0, self.log.read_text()
+        assert self.process.wait(60) == 0, self.log.read_text()
 
 
 def client(shop: Shop, moment: str) -> None:

@@ -424,7 +424,10 @@ def test_a_resume_inside_a_paused_namespace_is_refused_with_the_reason(pauses: P
     pause_space(world)
     refused = world.one(event("resume", name="nightly"))
     assert (refused.reason, refused.job_id) == (Reason.CONFLICT, job_id)
-    assert "cannot be resumed: its namespace 'default' is paused" in str(refused.refused)
+    assert (
+        "cannot be resumed: its namespace 'default' is paused (`noonmark namespace resume default` resumes it)"
+        in str(refused.refused)
+    )
     assert world.job(job_id)["state"] == "paused"
 
 

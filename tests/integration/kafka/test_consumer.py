@@ -14,14 +14,14 @@ pytestmark = pytest.mark.kafka
 
 def committed(kafka):
     """Return (topic, partition) to (offset, metadata), as the brokers keep it."""
-    topics = AdminClient(kafka.config.client()).list_topics(timeout=10).topics
+    topics = AdminClient(kafka.config.client()).list_topics(timeout=30).topics
     places = [(n, p) for n, t in topics.items() if n.startswith(f"{kafka.name}.") for p in t.partitions]
     commits = Commits(kafka.config.bootstrap)
     try:
         found = commits.of(f"{kafka.name}.group", places)
     finally:
         commits.close()
-    return {place: (held.offset, held.metadata) for place, held in found.items()}
+    return {place: (held.offset, held.metadata.split(";")[0]) for place, held in found.items()}
 
 
 def numbers(records):
@@ -297,3 +297,24 @@ def test_a_topic_made_anew_under_a_consumer_starts_over(kafka):
     consumer.settle(fresh[:2])
     consumer.flush()
     assert committed(kafka)[topic, 0] == (2, "next=2")
+
+
+def test_a_record_with_parts_is_committed_once_all_of_them_are_settled(kafka):
+    topic = kafka.topic()
+    kafka.publish(topic, 3)
+    consumer = kafka.consumer(topic)
+    first, second, third = take(consumer, 3)
+    parts = consumer.split(second, 4)
+    consumer.settle([first, third, *parts[1:]])
+    kafka.close(consumer)
+
+    consumer = kafka.consumer(topic)
+    again = take(consumer, 2)
+    assert numbers(again) == [1, 2]
+    parts = consumer.split(again[0], 4)
+    consumer.started(parts)
+    consumer.settle(parts)
+    consumer.settle(again[1:])
+    kafka.close(consumer)
+    (lag,) = LagProbe(kafka.config).measure(f"{kafka.name}.group", topic)
+    assert lag.commit_lag == 0

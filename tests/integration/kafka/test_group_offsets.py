@@ -79,7 +79,7 @@ def test_a_broker_that_no_longer_coordinates_a_group_ends_no_process(own_kafka, 
 
 
 def has_offsets(admin):
-    return OFFSETS in admin.list_topics(timeout=10).topics
+    return OFFSETS in admin.list_topics(timeout=30).topics
 
 
 def test_a_probe_at_rest_measures_again(kafka):

@@ -318,7 +318,7 @@ class Alertmanager:
         return True
 
     def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=30) as answer:
             return json.load(answer)
 
 

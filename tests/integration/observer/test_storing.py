@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import psycopg
@@ -14,8 +14,11 @@ from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import World, outcome
 from tests.support.cluster import wait_until
 
+from noonmark.core.ids import uuid7
+from noonmark.core.monitoring.recent import Rates, decode
 from noonmark.core.states import RunState
 from noonmark.observer import outcome_store
+from noonmark.schemas.events.settled import SettledRun, settled_event
 from noonmark.store.alerts import statistics
 from noonmark.store.alerts.statistics import Place
 
@@ -42,7 +45,14 @@ def fill(world: World, desk: WatchDesk, count: int = 15) -> None:
     desk.collect()
 
 
-def test_outcomes_are_counted_with_their_job_and_kind(world, desk):
+def settled(job_id: UUID, state: str, at: datetime) -> SettledRun:
+    """An outcome as an event has it."""
+    return SettledRun(
+        uuid7(), job_id, "tests", at, "schedule", state, None, 1, 1, "normal", "default", at, at, None
+    )  # fmt: skip
+
+
+def test_outcomes_are_counted_with_their_recurring_job(world, desk):
     worker = world.worker()
     job = world.job(recurring=True)
     (run,) = world.started(worker, job_id=job)
@@ -53,11 +63,86 @@ def test_outcomes_are_counted_with_their_job_and_kind(world, desk):
 
     (stats,) = world.rows("select * from job_stats")
     assert (stats["job_id"], stats["runs"], stats["kind"], stats["failures"]) == (job, 1, "python", 0)
-    windows = world.rows("select job_id, succeeded, failed, dead from outcome_windows order by job_id")
-    assert [(w["job_id"] == job, w["succeeded"], w["failed"], w["dead"]) for w in windows] == [
-        (False, 0, 1, 1),
-        (True, 1, 0, 0),
-    ]
+    rates = statistics.rates(world.db, [job, other.job_id])
+    assert rates == {job: Rates(1, 0, 0, 0, 0, rates[job].seconds_buckets)}
+    assert sum(rates[job].seconds_buckets) == 1
+
+
+def test_a_later_batch_adds_to_the_counts_of_the_last_hour_and_drops_older_ones(world, desk):
+    job, worker = world.job(recurring=True), world.worker()
+    seen = []
+    for minutes in (0, 30, 50, 90, 155):
+        world.turn_clock(timedelta(minutes=minutes))
+        (run,) = world.started(worker, job_id=job)
+        world.record(worker, [outcome(run)], [run.batch_id])
+        desk.hear()
+        seen.append(statistics.rates(world.db, [job])[job].succeeded)
+
+    assert seen == [1, 2, 3, 2, 1]
+    assert sum(decode(world.value("select recent from job_stats"), range(2**60)).values()) == 1
+    world.turn_clock(timedelta(minutes=216))
+    assert statistics.rates(world.db, [job]) == {}
+    assert world.value("select runs from job_stats") == 5
+
+
+def test_release_0_2_leaves_the_counts_as_they_are(world, desk):
+    """Its observer beside this one updates the row without the column, and inserts rows without it."""
+    job, worker = world.job(recurring=True), world.worker()
+    for written in (1, 2):
+        (run,) = world.started(worker, job_id=job)
+        world.record(worker, [outcome(run)], [run.batch_id])
+        desk.hear()
+        assert statistics.rates(world.db, [job])[job].succeeded == written
+        world.db.execute(_BY_0_2, [job])
+        assert statistics.rates(world.db, [job])[job].succeeded == written
+    world.db.execute("delete from job_stats")
+    world.db.execute(_BY_0_2, [job])
+
+    assert statistics.rates(world.db, [job]) == {}
+    (run,) = world.started(worker, job_id=job)
+    world.record(worker, [outcome(run)], [run.batch_id])
+    desk.hear()
+    assert statistics.rates(world.db, [job])[job].succeeded == 1
+    assert world.value("select runs from job_stats") == 8
+
+
+_BY_0_2 = """
+insert into job_stats (job_id, namespace, kind, runs, usual_seconds, failures) values (%s, 'tests', 'python', 7, 1, 0)
+on conflict (job_id) do update set runs = excluded.runs, usual_seconds = excluded.usual_seconds"""
+
+
+def test_statistics_that_moved_since_they_were_read_are_written_all_the_same(world, desk):
+    job, worker = world.job(recurring=True), world.worker()
+    (run,) = world.started(worker, job_id=job)
+    world.record(worker, [outcome(run)], [run.batch_id])
+    desk.hear()
+    stored = statistics.stats_of(world.db, [job])
+    world.db.execute("update job_stats set runs = 5")
+
+    stats = stored.by_job[job.int]
+    stats.runs = 9
+    statistics.write_stats(world.db, [stats], stored.places)
+    assert world.value("select runs from job_stats") == 9
+
+    world.db.execute("delete from job_stats")
+    statistics.write_stats(world.db, [stats], stored.places)
+    assert world.rows("select job_id, runs from job_stats") == [{"job_id": job, "runs": 9}]
+
+
+def test_only_statistics_that_changed_are_written(world, desk):
+    """An instant that was skipped hours ago is neither a figure nor of the last hour."""
+    job, worker = world.job(recurring=True), world.worker()
+    (run,) = world.started(worker, job_id=job)
+    world.record(worker, [outcome(run)], [run.batch_id])
+    desk.hear()
+    place = "select ctid::text from job_stats"
+    before = world.value(place)
+    old = world.now() - timedelta(hours=3)
+
+    for state, moved in (("skipped", False), ("succeeded", True)):
+        desk.values.append(settled_event("tests", [settled(job, state, old)]))
+        assert desk.take([len(desk.values) - 1]) == []
+        assert (world.value(place) != before) == moved
 
 
 def test_a_record_that_is_read_again_counts_no_more(world, desk):
@@ -91,7 +176,7 @@ def test_of_a_gap_nothing_is_taken_before_what_lies_in_it(world, desk):
     desk.place()
 
     assert desk.take(range(6, 12)) == [0]
-    assert desk.state() == {"job_stats": [], "outcome_windows": []}
+    assert desk.state() == []
     assert desk.take(range(12)) == []
 
     assert desk.state() == whole
@@ -231,7 +316,7 @@ def test_a_record_that_is_no_event_stops_nothing(world, desk):
 
     desk.hear()
 
-    assert world.value("select sum(succeeded + failed + other + skipped) from outcome_windows") == 3
+    assert desk.counted() == 2
 
 
 def test_what_is_old_goes(world, desk):
@@ -241,10 +326,10 @@ def test_what_is_old_goes(world, desk):
     world.db.execute("delete from jobs where id = (select job_id from job_stats order by job_id limit 1)")
 
     last = statistics.prune(world.db, after=UUID(int=0), limit=100)
-    assert (world.count("outcome_windows") > 0, world.count("observer_events")) == (True, 12)
-    world.turn_clock(timedelta(hours=25))
+    assert world.count("observer_events") == 12
+    world.turn_clock(timedelta(hours=2))
     statistics.prune(world.db, after=UUID(int=0), limit=100)
 
     assert last is not None
-    assert (world.count("outcome_windows"), world.count("observer_events")) == (0, 0)
+    assert world.count("observer_events") == 0
     assert world.count("job_stats") == 1

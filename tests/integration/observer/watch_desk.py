@@ -23,7 +23,6 @@ from noonmark.telemetry.logs import get_logger
 
 LIFECYCLE = TOPICS.lifecycle
 ALERTS = Topics().alerts
-STATE = ("job_stats", "outcome_windows")
 
 
 class WatchDesk:
@@ -95,6 +94,11 @@ class WatchDesk:
         )
         return [(event["data"]["kind"], event["type"].split(".")[2]) for event in events]
 
-    def state(self) -> dict[str, list[dict[str, Any]]]:
+    def state(self) -> list[dict[str, Any]]:
         """All that was made of outcomes."""
-        return {table: self.world.rows(f"select * from {table} order by 1, 2, 3") for table in STATE}
+        return self.world.rows("select * from job_stats order by job_id")
+
+    def counted(self) -> int:
+        """Number of outcomes of the last hour, of all jobs."""
+        rates = statistics.rates(self.world.db, self.world.column("select job_id from job_stats")).values()
+        return sum(one.succeeded + one.failed + one.skipped + one.other for one in rates)

@@ -49,7 +49,8 @@ insert into run_notes (run_id, scheduled_for, fence, message, written_at)
     select id, scheduled_for, 1, '', now() from runs where id = %(run)s;
 insert into dead_letters (run_id, scheduled_for, job_id, namespace, attempts, reason, fingerprint, died_at)
     values (%(run)s, now(), %(job)s, %(n)s, 1, 'x', 'x', now());
-insert into outbox (slice, lane, created_at, run_id, job_id, namespace) values (0, 1, now(), %(run)s, %(job)s, %(n)s);
+insert into outbox (slice, lane, created_at, run_id, job_id, namespace, pool, scheduled_for, fence, job_version)
+    values (0, 1, now(), %(run)s, %(job)s, %(n)s, 'default', now(), 1, 1);
 insert into start_batches (worker, epoch, first_scheduled_for, last_scheduled_for, started_at, overdue_at, run_ids)
     values (1, 1, now(), now(), now(), now(), array[%(run)s::uuid]);
 insert into alerts (id, fingerprint, kind, severity, namespace, summary, raised_at, seen_at)

@@ -10,10 +10,11 @@ import pytest
 from tests.support.emptying import turn_clock
 
 from noonmark.settings import Settings
-from noonmark.store.access.audit import AuditEntry, AuditFilter, Outcome, list_entries, write_entries
+from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 from noonmark.store.database.engines import engine_of
 from noonmark.store.database.scope import enter_scope
 from noonmark.store.maintenance import housekeeping
+from noonmark.store.views.audit import AuditFilter, list_entries
 
 
 @pytest.fixture

@@ -579,7 +579,7 @@ def test_steps_claims_and_orders_about_one_job_end_one_after_the_other(world, be
             wait_until_blocked(world, other)
             other.execute("insert into slots values (%s, 0, %s, now())", [job_id, uuid7()])
             other.execute("update jobs set state = 'paused' where id = %s", [job_id])
-        assert waiting.result(timeout=10).waits_for == "its job is paused"
+        assert waiting.result(timeout=30).waits_for == "its job is paused"
 
     world.db.execute("update jobs set state = 'active'")
     world.db.execute("update timers set fire_at = now() + interval '1 hour'")

@@ -12,6 +12,7 @@ from tests.unit.worker.hands import hand
 from noonmark.attempts.live_logs import ROUND_BYTES, LogWriter
 from noonmark.attempts.redaction import Redactor
 from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.attempt_key import attempt_key
 from noonmark.core.output_stream import no_cleaner
 from noonmark.core.states import RunState
 from noonmark.service.health import Health
@@ -22,7 +23,7 @@ from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import FENCED_WRITES
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 def log_of(stdout: bytes = b"", stderr: bytes = b"", line: str = "") -> AttemptLog:
@@ -50,7 +51,7 @@ def stored(world: World):
 
 def running(run, *, fence: int = 1) -> RunningAttempt:
     attempt = hand()
-    attempt.run, attempt.fence, attempt.key = run, fence, (run.id, fence)
+    attempt.run, attempt.fence, attempt.key = run, fence, attempt_key(run.id, fence)
     attempt.taken_at -= 10
     return attempt
 

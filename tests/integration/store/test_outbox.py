@@ -1,5 +1,6 @@
 """Claims and outcomes are one transaction each: killed before the commit, they have left nothing."""
 
+from collections import Counter, defaultdict
 from datetime import timedelta
 from functools import partial
 
@@ -8,9 +9,13 @@ import pytest
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, Planned, outcome
 
 from noonmark.core.states import Lane, RunState, TimerKind
+from noonmark.kafka.topics import Topics
 from noonmark.store.claims import claims
 from noonmark.store.claims.planned_runs import PlannedRun, TimerPlan
-from noonmark.store.outbox import relay
+from noonmark.store.cluster import capabilities
+from noonmark.store.cluster.members import Membership
+from noonmark.store.maintenance import housekeeping
+from noonmark.store.outbox import progress, relay
 from noonmark.store.runs import finish
 
 TABLES = ("timers", "runs", "outbox", "slots", "waits", "attempts", "dead_letters", "start_batches")
@@ -243,3 +248,138 @@ def test_pressure_tells_age_and_depth_of_each_lane_of_a_slice_up_to_the_cap(worl
     assert busy.rows == 10
     assert 59 < busy.age_seconds < 120
     assert {p.rows for p in measured.values()} == {0}, "a lower lane's backlog is nobody else's"
+
+
+# -- rows with several runs ------------------------------------------------------------------------------
+
+
+def test_a_claim_writes_rows_with_several_runs_and_one_relay_reads_all_of_them(world):
+    at = world.now() - timedelta(seconds=1)
+    for _ in range(250):
+        world.timer(world.job(), at)
+    result = claims.claim_once(world.db, Lane.NORMAL, EVERY_SHARD, 1000, arrays=True)
+    assert (result.claimed, result.queued) == (250, 250)
+    rows = relay.read_runs(world.db, EVERY_SHARD, 4000, runs_per_row=1)
+    assert {row.lane for row in rows} == {Lane.NORMAL + relay.ARRAYS}
+    assert max(len(row.run_ids) for row in rows) <= relay.RUNS_PER_ROW
+    assert len(rows) <= 250 / relay.RUNS_PER_ROW + 2 * SHARDS
+    told = sorted(
+        (run_id, job_id, at, version, row.namespace, row.pool, row.slice)
+        for row in rows
+        for run_id, job_id, at, version in zip(
+            row.run_ids, row.job_ids, row.instants, row.job_versions, strict=True
+        )
+    )
+    kept = world.db.execute(
+        "select id, job_id, scheduled_for, job_version, namespace, pool, shard from runs order by id"
+    ).fetchall()
+    assert told == kept
+    assert all(row.fence == 1 for row in rows)
+    relay.delete(world.db, rows)
+    assert world.count("outbox") == 0
+
+
+def test_what_is_read_at_once_follows_how_many_runs_rows_have(world):
+    at = world.now() - timedelta(seconds=1)
+    for _ in range(400):
+        world.timer(world.job(), at)
+    claims.claim_once(world.db, Lane.NORMAL, EVERY_SHARD, 4000, arrays=True)
+    assert len(relay.read_runs(world.db, [0], 80, runs_per_row=40)) == 2
+    assert len(relay.read_runs(world.db, [0], 1, runs_per_row=40)) == 1
+    every = world.count("outbox", "slice = 0")
+    assert len(relay.read_runs(world.db, [0], 80, runs_per_row=0.5)) == every
+
+
+def test_rows_with_several_runs_count_as_their_runs(world):
+    at = world.now() - timedelta(seconds=1)
+    for lane, count in ((Lane.LOW, 100), (Lane.NORMAL, 5), (Lane.NORMAL, 45)):
+        for _ in range(count):
+            world.timer(world.job(), at, lane=lane)
+        claims.claim_once(world.db, lane, EVERY_SHARD, 1000, arrays=count != 5)
+    assert world.count("outbox", f"lane = {Lane.NORMAL}") == 5
+    rows: Counter[int] = Counter()
+    for pressure in relay.pressure(world.db, EVERY_SHARD, cap=1000):
+        rows[pressure.lane] += pressure.rows
+        assert (pressure.rows > 0) == (pressure.age_seconds is not None)
+    assert (rows[Lane.LOW], rows[Lane.NORMAL], rows[Lane.HIGH]) == (100, 50, 0)
+    assert progress.unfinished(world.db).unsent == 150
+
+
+def test_no_run_of_an_unsent_row_is_sent_again_and_each_that_vanished_is(world):
+    at = world.now() - timedelta(seconds=1)
+    for _ in range(90):
+        world.timer(world.job(), at)
+    claims.claim_once(world.db, Lane.NORMAL, EVERY_SHARD, 1000, arrays=True)
+    world.db.execute("update runs set queued_at = queued_at - interval '10 minutes'")
+    topics = Topics()
+    progress.note_passed(world.db, topics.runs("default", Lane.NORMAL), world.now(), lost=True)
+    assert housekeeping.resend_vanished(world.db, topics) == 0
+
+    (first, *_) = relay.read_runs(world.db, EVERY_SHARD, 4000, runs_per_row=1)
+    relay.delete(world.db, [first])
+    assert housekeeping.resend_vanished(world.db, topics) == len(first.run_ids)
+    assert set(world.column("select run_id from outbox where run_id is not null")) == set(first.run_ids)
+
+
+def test_dispatchers_say_whether_all_of_them_read_rows_with_several_runs(world):
+    assert not capabilities.reads_arrays(world.db, 10.0)
+    new, old = (Membership("dispatcher", shards=SHARDS, timeout_seconds=10) for _ in range(2))
+    new.beat(world.db)
+    assert capabilities.reads_arrays(world.db, 10.0)
+    old.beat(world.db)
+    world.db.execute("update members set release = null, capabilities = default where id = %s", [old.id])
+    old.beat(world.db)
+    assert not capabilities.reads_arrays(world.db, 10.0)
+    old.leave(world.db)
+    assert capabilities.reads_arrays(world.db, 10.0)
+
+
+def test_planned_runs_share_rows_and_keep_their_order(world):
+    at = world.now() - timedelta(minutes=3)
+    jobs = [world.job(recurring=True) for _ in range(60)]
+    for job_id in jobs:
+        world.timer(job_id, at, kind=TimerKind.PLANNED)
+
+    def three_each(timer):
+        runs = [
+            PlannedRun(timer.scheduled_for + timedelta(seconds=n), RunState.QUEUED, wants_slot=False)
+            for n in range(3)
+        ]
+        return TimerPlan(runs, next_at=timer.now + timedelta(minutes=1))
+
+    claims.claim_planned(
+        world.db,
+        Lane.NORMAL,
+        EVERY_SHARD,
+        1000,
+        kind=TimerKind.PLANNED,
+        plan=Planned(three_each),
+        topics=TOPICS,
+        install_shards=SHARDS,
+        arrays=True,
+    )
+    rows = relay.read_runs(world.db, EVERY_SHARD, 4000, runs_per_row=1)
+    assert sum(len(row.run_ids) for row in rows) == 180
+    assert len(rows) <= 180 / relay.RUNS_PER_ROW + SHARDS
+    sent = defaultdict(list)
+    for row in rows:
+        for job_id, instant in zip(row.job_ids, row.instants, strict=True):
+            sent[job_id].append(instant)
+    assert set(sent) == set(jobs)
+    assert all(instants == sorted(instants) and len(instants) == 3 for instants in sent.values())
+
+
+def test_rows_of_both_kinds_are_read_in_the_order_of_their_sequence(world):
+    at = world.now() - timedelta(seconds=1)
+    for together in (False, True, False, True):
+        for _ in range(80):
+            world.timer(world.job(), at)
+        claims.claim_once(world.db, Lane.NORMAL, EVERY_SHARD, 4000, arrays=together)
+    every = world.rows("select slice, seq from outbox order by seq")
+    read = []
+    while rows := relay.read_runs(world.db, EVERY_SHARD, 16, runs_per_row=4):
+        read += [(row.slice, row.seq) for row in rows]
+        relay.delete(world.db, rows)
+    for slice_ in EVERY_SHARD:
+        expected = [row["seq"] for row in every if row["slice"] == slice_]
+        assert [seq for where, seq in read if where == slice_] == expected

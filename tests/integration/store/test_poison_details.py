@@ -17,7 +17,7 @@ from noonmark.telemetry.logs import get_logger
 from noonmark.worker.engine.recorder import RecorderLoop
 from noonmark.worker.in_flight import StartBatches
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 @pytest.fixture

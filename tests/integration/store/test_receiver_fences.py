@@ -7,7 +7,7 @@ import pytest
 
 from noonmark.receiver import FenceStore, StaleFence, Verdict
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from noonmark.service.health import Health
 from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
+from noonmark.store.database.planned_once import PLANNED_ONCE, function_of, missing_functions
 from noonmark.store.migrations import migrate
 from noonmark.store.migrations.revisions import SchemaRevision, known_revisions
 from noonmark.telemetry.logs import get_logger
@@ -80,7 +81,7 @@ def test_a_later_schema_that_only_adds_is_worked_with_and_left_alone(database_ur
     assert found.problems == []
     (note,) = found.notes
     assert note.startswith(
-        f"the schema is at {REVISION} of a later release; this release (0005_pre_service_roles)"
+        f"the schema is at {REVISION} of a later release; this release (0007_pre_recent_outcomes)"
     )
     assert "nothing to migrate" in note
     assert found.days_ahead >= 1
@@ -153,7 +154,7 @@ def test_an_earlier_schema_is_refused_with_what_to_do(database_url: str):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update alembic_version set version_num = '0001_pre_baseline'")
     with pytest.raises(
-        StartError, match=r"is at 0001_pre_baseline.*needs 0005_pre_service_roles.*db migrate"
+        StartError, match=r"is at 0001_pre_baseline.*needs 0007_pre_recent_outcomes.*db migrate"
     ):
         await_install(service(database_url))
 
@@ -161,3 +162,40 @@ def test_an_earlier_schema_is_refused_with_what_to_do(database_url: str):
 def test_a_database_without_a_schema_is_refused(postgres_server):
     with pytest.raises(StartError, match="has no noonmark schema"):
         await_install(service(postgres_server.url))
+
+
+def test_a_schema_without_a_function_of_the_release_is_not_worked_with_until_it_is_migrated(
+    database_url: str,
+):
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        (function,) = connection.execute(
+            "select oid::regprocedure::text from pg_proc where proname = %s", [function_of("start_runs")]
+        ).fetchone()
+        connection.execute(f"drop function {function}")
+        assert missing_functions(connection) == ["start_runs"]
+        (problem,) = migrate.status(database_url).problems
+        assert problem == (
+            "the schema lacks functions of this release: run `noonmark db migrate` of this release"
+        )
+        with pytest.raises(StartError, match="lacks functions of this release: run `noonmark db migrate`"):
+            await_install(service(database_url))
+
+        migrate.migrate(database_url)
+
+        assert missing_functions(connection) == []
+    assert migrate.status(database_url).problems == []
+
+
+def test_a_later_release_leaves_the_functions_of_this_one_and_this_one_makes_its_own_there(
+    database_url: str, tmp_path: Path
+):
+    migrate_later(database_url, tmp_path, ADDS)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        assert missing_functions(connection) == []
+        for (function,) in connection.execute(
+            "select oid::regprocedure::text from pg_proc where proname = any (%s)",
+            [[function_of(name) for name in PLANNED_ONCE]],
+        ).fetchall():
+            connection.execute(f"drop function {function}")
+    migrate.migrate(database_url)
+    assert migrate.status(database_url).problems == []

@@ -11,6 +11,7 @@ from tests.integration.store.world import World, outcome
 from tests.unit.worker.hands import hand
 
 from noonmark.attempts.notes import NoteWriter
+from noonmark.core.attempt_key import attempt_key
 from noonmark.core.states import RunState
 from noonmark.handlers import Fenced
 from noonmark.service.health import Health
@@ -23,7 +24,7 @@ from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.metrics import FENCED_WRITES
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 def note(run, *, fence=1, progress=None, message="", checkpoint=None) -> Note:
@@ -185,7 +186,7 @@ def writer(emptied_database) -> Iterator[Callable[..., NoteWriter]]:
 
 def in_hand(run, fence=1):
     made = hand()
-    made.run, made.fence, made.key = run, fence, (run.id, fence)
+    made.run, made.fence, made.key = run, fence, attempt_key(run.id, fence)
     return made
 
 

@@ -383,7 +383,7 @@ def test_an_activation_waits_for_claims_under_way_and_none_plans_with_the_old_da
             until(world, waiting, 1)
             # Whoever comes now does not slip in between, with whichever version.
             assert not share_time_facts(world.db)
-        world_claim.join(10)
+        world_claim.join(30)
     assert len(done) == 1
     assert zoned.claim("old").claimed == 0, "its version is not the active one any more"
     assert zoned.due(job_id) == utc("2026-11-02T15:00")

@@ -13,6 +13,7 @@ import orjson
 import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Json
+from tests.support import kept_sessions
 from tests.support.emptying import turn_clock
 
 from noonmark.core.ids import shard_of, uuid7, uuid7_batch
@@ -56,12 +57,13 @@ class World:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.db = connect(url, application="test", autocommit=True)
+        self.db = self._session = kept_sessions.take(url)
         self._others: list[psycopg.Connection] = []
 
     def close(self) -> None:
-        for connection in (self.db, *self._others):
+        for connection in self._others:
             connection.close()
+        kept_sessions.give_back(self.url, self._session)
 
     def today(self) -> date:
         return self.value("select (now() at time zone 'UTC')::date")

@@ -234,7 +234,7 @@ def test_a_gateway_that_is_away_exits_3_after_the_findings(ledger):
         (["--metrics-gateway", "pushgateway:9091"], "is not an address such as http://pushgateway:9091"),
         (["--metrics-label", "prod"], "--metrics-label 'prod' is not name=value"),
         (["--metrics-label", "job=mine"], "job is set already"),
-        (["--period", "daily"], "--period 'daily' is not a time span"),
+        (["--period", "daily"], "'--period': 'daily' is not a duration"),
     ],
 )
 def test_options_of_metrics_that_make_no_sense_exit_2(options, told):

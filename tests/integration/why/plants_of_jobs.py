@@ -212,7 +212,7 @@ def a_limit(scene: Scene) -> Planted:
     facts = {"run": run, "limit": "api", "limit_key": "customer 1", "holders": [holder], "held": 1, "max": 1}
     told = (
         f"it has been waiting since {scene.told(0)} for limit api/customer 1: 1 of 1 slot is in use by run"
-        f" {holder} (queued); 0 runs ahead of it in the queue"
+        f" {holder} (queued); no run ahead of it in the queue"
     )
     return run, Blocker.LIMIT, facts, told
 
@@ -230,7 +230,7 @@ def a_rate(scene: Scene) -> Planted:
     scene.promote()
     facts = {"run": scene.run(job), "limit": "mails", "until": scene.at(600), "before": 0}
     told = (
-        f"it has been waiting since {scene.told(1)} for the rate of limit mails: with 0 runs ahead of it,"
+        f"it has been waiting since {scene.told(1)} for the rate of limit mails: with no run ahead of it,"
         f" its turn comes at about {scene.told(600)}"
     )
     return job, Blocker.RATE_LIMIT, facts, told
@@ -250,6 +250,6 @@ def a_cap_of_the_namespace(scene: Scene) -> Planted:
     facts = {"run": scene.run(job), "namespace": "default", "held": 1, "max": 1, "before": 0}
     told = (
         f"it has been waiting since {scene.told(1)} for capacity in namespace default: 1 of 1 runs of its"
-        " lane are in flight; 0 runs ahead of it in the queue"
+        " lane are in flight; no run ahead of it in the queue"
     )
     return job, Blocker.NAMESPACE_CAP, facts, told

@@ -82,7 +82,7 @@ def a_dispatcher_that_does_not_get_on(scene: Scene) -> Planted:
         "dispatchers": 1,
     }
     told = (
-        "1 message of its lane and slice waits in the outbox, the oldest for 30.0 s, although 1 dispatcher is"
+        "1 run of its lane and slice waits in the outbox, the oldest for 30.0 s, although 1 dispatcher is"
         " live: they make no progress, or Kafka does not answer"
     )
     return job, Blocker.DISPATCHER_BEHIND, facts, told

@@ -32,7 +32,7 @@ from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.processes.executor import Processes
 from noonmark.worker.processes.spawning import ChildLauncher
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Desk:

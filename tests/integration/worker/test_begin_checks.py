@@ -138,7 +138,7 @@ def test_a_run_that_goes_back_is_kept_until_the_engine_has_removed_it(runs: Runs
     runs.bench.executors.release([held.key])
     # The database may be away: the next pass tries again.
     assert runs.bench.executors.unbegun() == [held]
-    runs.bench.in_flight.remove(held.key)
+    runs.bench.in_flight.remove([held.key])
 
     assert runs.bench.executors.unbegun() == []
 

@@ -17,7 +17,7 @@ from noonmark.store.cluster.pools import read_keys, register_pool, rotate_key
 from noonmark.telemetry.logs import get_logger
 from noonmark.worker.lanes.reader import Keyring
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.support.grpc_server import GrpcServer, echo
 
 from noonmark.core.states import RunState
 
-PATIENCE = 20
+PATIENCE = 60
 FINAL = [
     {"delivery": "at_most_once"},
     {"retry": {"max_retries": 0}},

@@ -43,12 +43,13 @@ _TRIGGERS: Final = f"""
       from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
      where not t.tgisinternal and not c.relispartition and {_OURS.format(oid="c.oid")}"""
 
+# Without those that are made of statements: their names have a digest, and only the release itself calls them.
 _FUNCTIONS: Final = f"""
     select p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
            concat_ws(' ', '(' || pg_get_function_arguments(p.oid) || ')', '-> ' || pg_get_function_result(p.oid),
            case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end)
       from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-     where {_OURS.format(oid="p.oid")}"""
+     where p.proname !~ '_[0-9a-f]{{8}}$' and {_OURS.format(oid="p.oid")}"""
 
 _TYPES: Final = f"""
     select 'type ' || t.typname, coalesce((select string_agg(e.enumlabel, '|' order by e.enumsortorder)

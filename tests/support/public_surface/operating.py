@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 import tomllib
 import typing
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from tests.support.public_surface.sources import PREFIX, REGISTRY, ExitCode, Lan
 from tests.support.public_surface.spelling import plain, spell
 
 import noonmark
+from noonmark.cli.main import app
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -111,7 +111,7 @@ def command_line() -> dict[str, Any]:
     """Return each command with its arguments and options, and the exit codes."""
     module, _, main = PROJECT["scripts"]["noonmark"].partition(":")
     assert callable(getattr(import_module(module), main))
-    root = typer.main.get_command(sys.modules[module].app)
+    root = typer.main.get_command(app)
     codes = {f"exit code {code.name}": int(code) for code in ExitCode}
     return codes | dict(_commands(root, "noonmark"))
 

@@ -55,6 +55,9 @@ def test_a_document_gets_the_namespace_and_label_of_its_apply():
         ({"schedule": "@daily"}, "has no name"),
         ({"schedule": "@daily", "name": 7}, "has no name"),
         ({"name": "a", "run_at": "2026-01-01T00:00:00Z"}, "has no schedule"),
+        ({"name": "a", "shedule": "@daily"}, "unknown field; did you mean 'schedule'?"),
+        ({"nmae": "a", "schedule": "@daily"}, "unknown field; did you mean 'name'?"),
+        ({"name": "a", "qqqq": 1}, "has no schedule"),
         ({"name": "a", "schedule": "@daily"}, None),
     ],
 )

@@ -103,6 +103,7 @@ def test_a_wrong_setting_is_a_sentence_for_every_command(bare, variable, value, 
     checked = CliRunner().invoke(app, ["config", "check"])
     assert checked.exit_code == 2
     assert told in checked.stderr
+    assert re.fullmatch("[0-9]+ problems? found", checked.stderr.splitlines()[-1])
     assert "s3" not in checked.stderr
     with pytest.raises(SettingsError, match=re.escape(told)):
         load_settings()
@@ -152,6 +153,15 @@ def test_the_end_of_a_line_is_no_part_of_a_setting(bare):
     settings = load_settings()
     assert settings.dsn == "postgresql://app:s3cret@db/jobs"
     assert settings.kafka_sasl_password.get_secret_value() == " p"
+
+
+def test_config_check_ends_with_a_verdict(bare):
+    checked = CliRunner().invoke(app, ["config", "check"])
+    assert (checked.exit_code, checked.stdout.splitlines()[-1], checked.stderr) == (
+        0,
+        "no problems found",
+        "",
+    )
 
 
 def test_config_check_says_which_value_is_wrong(bare):

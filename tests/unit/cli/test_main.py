@@ -133,8 +133,12 @@ SLOW_TO_LOAD = {
         "psycopg", "sqlalchemy", "confluent_kafka", "pydantic", "aiohttp", "psutil", "rich.console", "httpx",
         "fastapi", "yaml", "tomllib",
     ],
+    # Every worker starts it before it takes a lease.
+    "noonmark.worker.leases.heartbeat": ["pydantic", "confluent_kafka", "structlog", "sqlalchemy", "httpx"],
     **{
-        f"noonmark.{service}.main": ["grpc", "aiohttp", "google.protobuf", "jsonschema", "alembic"]
+        f"noonmark.{service}.main": [
+            "grpc", "aiohttp", "google.protobuf", "jsonschema", "alembic", "sqlalchemy", "httpx", "jwt",
+        ]
         for service in ("intake", "trigger", "dispatcher")
     },
 }  # fmt: skip
@@ -155,6 +159,10 @@ def loaded() -> dict[str, list[str]]:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+def test_the_heartbeat_of_a_worker_waits_for_no_library_of_the_worker():
+    assert loaded()["noonmark.worker.leases.heartbeat"] == []
 
 
 def test_help_waits_for_no_driver():

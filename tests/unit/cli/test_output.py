@@ -100,6 +100,12 @@ def test_a_narrow_terminal_has_the_important_columns_and_whole_ids(terminal, cap
     ]
 
 
+def test_the_token_of_the_next_page_is_not_broken_on_a_narrow_terminal(terminal, capsys):
+    more = f"more: --after {'c' * 200}"
+    show_list([run_row()], commands._COLUMNS, footer=more)
+    assert more in capsys.readouterr().out
+
+
 def test_each_problem_of_a_rejection_has_a_line_of_its_own(terminal, capsys):
     row = {
         "id": 7, "received_at": datetime(2026, 6, 1, tzinfo=UTC), "event_id": RUN_ID, "reason": "invalid",

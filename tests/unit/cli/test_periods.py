@@ -88,6 +88,51 @@ def test_anything_else_is_refused_with_what_is_taken(given):
     assert caught.value.code is ExitCode.USAGE
 
 
+@pytest.mark.parametrize(
+    ("given", "ahead"),
+    [
+        ("15m", timedelta(minutes=15)),
+        ("in 15m", timedelta(minutes=15)),
+        ("In PT2H", timedelta(hours=2)),
+        ("15m ago", -timedelta(minutes=15)),
+        ("now", timedelta(0)),
+        ("tomorrow", timedelta(hours=12)),
+        ("2026-06-02", timedelta(hours=12)),
+        ("2026-06-01T13:00", timedelta(hours=1)),
+        ("2026-06-01T10:00:00Z", -timedelta(hours=2)),
+    ],
+)
+def test_a_time_span_of_a_time_that_is_to_come_counts_from_now(given, ahead):
+    assert read_time(given, now=NOW, ahead=True) == NOW + ahead
+
+
+def test_a_time_span_can_say_that_it_is_in_the_future_wherever_a_time_is_taken():
+    assert read_time("in 15m", now=NOW) == NOW + timedelta(minutes=15)
+
+
+@pytest.mark.parametrize("given", ["in 900", "900 ago"])
+def test_a_number_without_a_unit_is_refused_whatever_is_around_it(given):
+    with pytest.raises(CliError, match="has no unit; write 900m, 900h or 900d"):
+        read_time(given, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--run-at", "soon"), "--run-at 'soon' is not a time; write a time span from now such as 15m"),
+        (("--run-at", "15"), "--run-at 15 has no unit; write 15m, 15h or 15d for a time from now"),
+        (("--run-at", "2026-03-29T02:30", "--zone", "Europe/Berlin"), "does not exist in Europe/Berlin"),
+        (("--run-at", "tomorrow", "--zone", "Berlin"), "did you mean 'Europe/Berlin'"),
+        (("--zone", "Europe/Berlin"), "--zone needs --schedule or --run-at"),
+    ],
+)
+def test_the_instant_of_a_job_has_the_same_forms_and_its_message_names_the_option(
+    tmp_path, monkeypatch, words, told
+):
+    monkeypatch.chdir(tmp_path)
+    assert told in call("job", "create", "--type", "http", *words, code=ExitCode.USAGE).stderr
+
+
 def test_a_period_has_an_order_and_can_be_given_again():
     period = Period.read("2h", "now", None, now=NOW)
     assert period.restated == "--since 2026-06-01T10:00:00Z --until 2026-06-01T12:00:00Z"

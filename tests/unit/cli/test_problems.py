@@ -1,9 +1,12 @@
 """Known problems end in a sentence and an exit code."""
 
+import pytest
+
 from noonmark.cli.terminal.problems import (
     CliError,
     ExitCode,
     broker_away,
+    cannot_write,
     database_away,
     explain,
 )
@@ -25,6 +28,15 @@ def test_a_broker_that_is_away_is_named_with_what_to_do():
     assert problem.code is ExitCode.UNREACHABLE
     assert "kafka:9092" in str(problem)
     assert "noonmark dev up" in str(problem)
+
+
+def test_a_file_in_a_folder_that_does_not_exist_is_told_with_how_to_create_it(tmp_path):
+    path = tmp_path / "my jobs" / "jobs.yaml"
+    with pytest.raises(FileNotFoundError) as caught:
+        path.write_text("")
+    assert str(cannot_write(path, caught.value)) == (
+        f"cannot write {path}: folder {path.parent} does not exist; create it with `mkdir -p '{path.parent}'`"
+    )
 
 
 def test_wrong_settings_are_wrong_usage():
@@ -66,6 +78,10 @@ def test_one_problem_is_one_line():
         403, detail="jobs:write needs the role editor", errors=[{"pointer": "", "message": "x"}]
     )
     assert str(problem) == "Not taken: jobs:write needs the role editor"
+
+
+def test_a_conflict_is_about_an_object_and_not_about_a_document():
+    assert str(refused(409, detail="document: job a is cancelled")) == "Not taken: job a is cancelled"
 
 
 def test_an_api_that_cannot_serve_is_unreachable_and_names_the_request():

@@ -8,23 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noonmark.core.monitoring.alerts import SEVERITIES, AlertKind, Streak, fingerprint_of, usual
-from noonmark.core.monitoring.statistics import (
-    BOUNDS,
-    ONE_TIME,
-    UNKNOWN_KIND,
-    Counts,
-    JobFacts,
-    JobStats,
-    Outcome,
-    WindowKey,
-    fold,
-    percentile,
-    window_of,
+from noonmark.core.monitoring.recent import (
+    DEAD,
+    FAILED,
+    OTHER,
+    SKIPPED,
+    key_of,
+    last_hour,
+    rates_of,
+    success_in,
 )
+from noonmark.core.monitoring.statistics import JobStats, Outcome, fold
 
 AT = datetime(2026, 6, 1, 9, 7, 30, tzinfo=UTC)
-RECURRING, ONCE, GONE = UUID(int=1), UUID(int=2), UUID(int=3)
-JOBS = {RECURRING: JobFacts("http", recurring=True), ONCE: JobFacts("python", recurring=False)}
+HOUR = last_hour(AT)
+RECURRING, OTHERS, ONCE = UUID(int=1), UUID(int=2), UUID(int=3)
+KINDS = {RECURRING.int: "http", OTHERS.int: "python"}
 
 seconds = st.floats(0, 1e6, allow_nan=False)
 
@@ -37,10 +36,10 @@ outcomes = st.lists(
     st.builds(
         outcome,
         st.sampled_from(["succeeded", "retrying", "dead", "skipped", "cancelled", "queued"]),
-        job=st.sampled_from([RECURRING, ONCE, GONE]),
+        job=st.sampled_from([RECURRING, OTHERS, ONCE]),
         took=st.floats(0, 5000, allow_nan=False),
         error=st.sampled_from([None, "ValueError: 1", "KeyError: x"]),
-        at=st.integers(0, 86_400_000).map(lambda ms: AT + timedelta(milliseconds=ms)),
+        at=st.integers(-86_400_000, 86_400_000).map(lambda ms: AT + timedelta(milliseconds=ms)),
     ),
     max_size=30,
 )
@@ -76,10 +75,10 @@ def test_equal_failures_make_a_streak_and_another_cause_begins_anew():
 def test_a_success_ends_a_streak_and_is_what_is_usual():
     stats = JobStats(RECURRING, "tests", "http")
     for state in ("retrying", "retrying", "dead"):
-        stats.add(outcome(state, error="ValueError: order 17"))
+        stats.add(outcome(state, error="ValueError: order 17"), HOUR)
     assert (stats.failures, stats.last_error) == (3, "ValueError: order 17")
 
-    stats.add(outcome(took=4.0))
+    stats.add(outcome(took=4.0), HOUR)
 
     assert (stats.failures, stats.failure_cause, stats.runs, stats.usual_seconds) == (0, None, 1, 4.0)
     assert stats.last_success_at == AT
@@ -88,81 +87,77 @@ def test_a_success_ends_a_streak_and_is_what_is_usual():
 def test_failures_of_one_cause_are_equal_whatever_number_they_name():
     stats = JobStats(RECURRING, "tests", "http")
     for number in (17, 18, 19):
-        stats.add(outcome("retrying", error=f"ValueError: order {number}"))
+        stats.add(outcome("retrying", error=f"ValueError: order {number}"), HOUR)
 
     assert stats.failures == 3
 
 
 def test_a_snooze_is_no_failure():
     stats = JobStats(RECURRING, "tests", "http")
-    stats.add(outcome("retrying", error="ValueError"))
-    stats.add(outcome("retrying"))
+    stats.add(outcome("retrying", error="ValueError"), HOUR)
+    stats.add(outcome("retrying"), HOUR)
 
     assert stats.failures == 1
 
 
-def test_outcomes_are_counted_by_window_job_and_kind():
-    stats = {}
-    counts = fold(
+def test_outcomes_are_counted_by_job_window_and_what_became_of_them():
+    stats: dict[int, JobStats] = {}
+    later = AT + timedelta(minutes=5)
+    fold(
         [
             outcome(took=0.2),
+            outcome(took=0.2),
             outcome("dead", error="x", job=ONCE),
-            outcome("skipped", job=GONE),
-            outcome("cancelled", at=AT + timedelta(minutes=5)),
+            outcome("dead", error="x", job=OTHERS),
+            outcome("retrying", error="x", job=OTHERS),
+            outcome("retrying", job=OTHERS),
+            outcome("skipped", job=OTHERS),
+            outcome("cancelled", at=later),
+            outcome()._replace(started_at=None, job_id=OTHERS),
         ],
-        JOBS,
+        KINDS,
         stats,
+        HOUR,
     )
 
-    nine_five = datetime(2026, 6, 1, 9, 5, tzinfo=UTC)
-    assert counts[WindowKey(nine_five, RECURRING, "tests", "http")].succeeded == 1
-    assert counts[WindowKey(nine_five, ONE_TIME, "tests", "python")] == Counts(failed=1, dead=1)
-    assert counts[WindowKey(nine_five, ONE_TIME, "tests", UNKNOWN_KIND)] == Counts(skipped=1)
-    assert counts[WindowKey(nine_five + timedelta(minutes=5), RECURRING, "tests", "http")].other == 1
-    assert set(stats) == {RECURRING}
+    assert {one.job_id: one.recent for one in stats.values()} == {
+        RECURRING: {key_of(AT, success_in(0.2)): 2, key_of(later, OTHER): 1},
+        OTHERS: {key_of(AT, what): 1 for what in (DEAD, FAILED, OTHER, SKIPPED, success_in(None))},
+    }
+    assert {one.kind for one in stats.values()} == {"http", "python"}
+
+
+def test_an_outcome_of_another_hour_changes_the_figures_and_is_not_counted():
+    stats: dict[int, JobStats] = {}
+    for away in (timedelta(hours=-1), timedelta(minutes=10)):
+        assert fold([outcome(at=AT + away)], KINDS, stats, HOUR) == [stats[RECURRING.int]]
+        assert fold([outcome("skipped", at=AT + away)], KINDS, stats, HOUR) == []
+
+    assert (stats[RECURRING.int].runs, stats[RECURRING.int].recent) == (2, {})
 
 
 @given(outcomes, st.lists(st.integers(0, 30), max_size=4))
 def test_it_does_not_matter_how_the_stream_is_cut(stream, cuts):
-    whole: dict[UUID, JobStats] = {}
-    at_once = fold(stream, JOBS, whole)
+    whole: dict[int, JobStats] = {}
+    changed = {one.job_id for one in fold(stream, KINDS, whole, HOUR)}
 
-    pieces: dict[UUID, JobStats] = {}
-    added: dict[WindowKey, Counts] = {}
+    pieces: dict[int, JobStats] = {}
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    for begin, end in pairwise(edges):
-        for key, counts in fold(stream[begin:end], JOBS, pieces).items():
-            kept = added.setdefault(key, Counts())
-            for name in ("succeeded", "failed", "dead", "skipped", "other"):
-                setattr(kept, name, getattr(kept, name) + getattr(counts, name))
-            kept.seconds_buckets = [
-                was + more for was, more in zip(kept.seconds_buckets, counts.seconds_buckets, strict=True)
-            ]
+    again = {
+        one.job_id for begin, end in pairwise(edges) for one in fold(stream[begin:end], KINDS, pieces, HOUR)
+    }
 
     assert pieces == whole
-    assert added == at_once
+    assert again == changed
 
 
 @given(outcomes)
-def test_each_outcome_is_counted_once(stream):
-    counts = fold(stream, JOBS, {}).values()
+def test_each_outcome_of_a_recurring_job_in_the_last_hour_is_counted_once(stream):
+    stats: dict[int, JobStats] = {}
+    fold(stream, KINDS, stats, HOUR)
 
-    assert sum(c.succeeded + c.failed + c.skipped + c.other for c in counts) == len(stream)
-    assert sum(sum(c.seconds_buckets) for c in counts) == sum(one.state == "succeeded" for one in stream)
-
-
-def test_a_window_begins_at_a_full_five_minutes():
-    assert window_of(datetime(2026, 6, 1, 9, 4, 59, 999999, tzinfo=UTC)) == datetime(
-        2026, 6, 1, 9, 0, tzinfo=UTC
-    )
-    assert window_of(datetime(2026, 6, 1, 9, 5, tzinfo=UTC)) == datetime(2026, 6, 1, 9, 5, tzinfo=UTC)
-
-
-def test_percentiles_are_bounds_of_buckets():
-    buckets = [0] * (len(BOUNDS) + 1)
-    buckets[0], buckets[6] = 98, 2
-
-    assert percentile(buckets, 0.5) == 0.01
-    assert percentile(buckets, 0.99) == 1.0
-    assert percentile([0] * len(buckets), 0.5) is None
-    assert percentile([0] * len(BOUNDS) + [5], 0.5) is None
+    counted = [one for one in stream if one.job_id != ONCE and key_of(one.at, OTHER) in HOUR]
+    rates = [rates_of(one.recent) for one in stats.values()]
+    assert sum(one.succeeded + one.failed + one.skipped + one.other for one in rates) == len(counted)
+    assert sum(sum(one.seconds_buckets) for one in rates) == sum(one.state == "succeeded" for one in counted)
+    assert sum(one.dead for one in rates) == sum(one.state == "dead" for one in counted)

@@ -227,6 +227,15 @@ def test_the_last_instant_before_the_end_leaves_nothing_to_come():
     assert planned.next_at is None
 
 
+@pytest.mark.parametrize("choice", [ResumeChoice.ALL, ResumeChoice.LATEST])
+def test_what_a_short_pause_deferred_waits_for_the_run_before_it_instead_of_being_skipped(choice):
+    held = PauseWindow(at(0, 3, 30), choice)
+    on_time = Misfire(MisfirePolicy.FIRE_LATEST, grace_seconds=600)
+    planned = plan(MINUTELY, on_time, due=at(minutes=1), now=at(0, 3, 40), held=held, one_at_a_time=True)
+    ran = [instant for instant in planned.runs if instant.skipped is None]
+    assert [instant.patient for instant in ran] == [True]
+
+
 def test_a_due_instant_that_the_schedule_no_longer_names_still_gets_its_verdict():
     off = at(0, 0, 17)
     planned = plan(MINUTELY, FIRE_ALL, due=off, now=at(0, 2))

@@ -394,6 +394,12 @@ def test_a_run_whose_job_is_gone_is_answered_from_the_run_alone():
     assert codes(facts(job=None, run=ended(RunState.SUCCEEDED, attempt=1))) == [Blocker.SUCCEEDED]
 
 
+def test_the_remedy_of_no_worker_names_what_workers_of_python_jobs_need():
+    told = answer(Blocker.NO_WORKER, "later", pool="reports").remedy
+    assert "`noonmark worker --pool reports`" in told
+    assert "`--handlers MODULE` and `--path FOLDER`" in told
+
+
 # -- figures ---------------------------------------------------------------------------------------------
 
 
@@ -409,7 +415,25 @@ def test_holders_are_named_and_the_others_counted():
     told = first(facts(run=waiting(WaitReason.LIMIT, limit_name="api", limit_key="k"), gates={RUN_ID: gate}))
 
     assert "for limit api/k: 8 of 8 slots are in use by runs " in told
-    assert "and 5 more; 0 runs ahead of it in the queue" in told
+    assert "and 5 more; no run ahead of it in the queue" in told
+
+
+@pytest.mark.parametrize("reason", [WaitReason.LIMIT, WaitReason.FAIRNESS])
+def test_holders_that_a_pause_holds_are_named_with_the_command_that_says_what_to_resume(reason: WaitReason):
+    holders = [
+        run(id=UUID(int=10), state="running"),
+        run(id=UUID(int=11), state="waiting", reason="paused"),
+    ]
+    gate = GateFacts(GateLimit(2), 2, 0.0, 0, holders)
+
+    told = explain(facts(run=waiting(reason, limit_name="api"), gates={RUN_ID: gate}))[0]
+
+    assert told.facts["paused"] == [UUID(int=11)]
+    assert told.remedy.startswith(
+        f"Runs of paused jobs keep their slots: `noonmark why {UUID(int=11)}` says what to resume."
+    )
+    if reason == WaitReason.LIMIT:
+        assert f"{UUID(int=11)} (paused)" in told.sentence
 
 
 def test_a_run_that_runs_again_is_told_with_the_worker_it_lost_before():
@@ -436,7 +460,7 @@ def test_a_loss_that_release_0_2_recorded_has_no_number_of_the_worker():
 
 def test_a_backlog_is_told_in_messages_and_in_age():
     assert first(facts(run=RUN, backlog=LaneBacklog(1240, 95.0))) == (
-        "1,240 messages wait in lane normal of pool default, the oldest for 95.0 s;"
+        "1,240 runs wait in lane normal of pool default, the oldest for 95.0 s;"
         " 2 workers of pool default are live, with 3 runs in flight"
     )
 

@@ -2,7 +2,7 @@ import time
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from noonmark.kafka.consumers.commits import Committer, decode_next, encode_next
+from noonmark.kafka.consumers.commits import Committer, Progress, decode_progress, encode_progress
 from noonmark.kafka.consumers.offsets import OffsetTracker
 from noonmark.kafka.consumers.records import ConsumerCounters
 
@@ -16,7 +16,8 @@ class Group:
     def commit(self, *, offsets, asynchronous):
         if self.refusal is not None:
             raise KafkaException(self.refusal)
-        self.sent.append([(o.topic, o.partition, o.offset, o.metadata) for o in offsets])
+        self.sent.append([(o.topic, o.partition, o.offset, o.metadata.split(";")[0]) for o in offsets])
+        self.metadata = [o.metadata for o in offsets]
         self.asked = offsets
         return None if asynchronous else [TopicPartition(o.topic, o.partition, o.offset) for o in offsets]
 
@@ -31,10 +32,25 @@ def setup(interval=0.0, metadata_interval=0.0):
     return tracker, counters, group, committer, held
 
 
-def test_metadata_carries_the_next_unstarted_offset():
-    assert decode_next(encode_next(42)) == 42
-    assert decode_next("worker=a;next=42;v=1") == 42
-    assert decode_next("nothing") is None
+def test_metadata_carries_the_progress_of_the_consumer():
+    assert decode_progress(encode_progress(Progress(42, 50, 7))) == Progress(42, 50, 7)
+    assert (
+        decode_progress("worker=a;next=42;v=1")
+        == decode_progress(encode_progress(Progress(42)))
+        == Progress(42)
+    )
+    assert decode_progress("nothing") is decode_progress(None) is None
+
+
+def test_a_commit_says_what_was_read_and_what_of_it_waits():
+    _, _, group, committer, held = setup()
+    held.split(4, 8)
+    held.settled_many([0, 1])
+    held.started_many([2, 3, 6])
+    held.started_parts([(4, part) for part in range(3)])
+    committer.commit_due(group)
+    # Of ten records, five parts of the fifth and four whole ones are not started.
+    assert group.metadata == ["next=4;read=10;waiting=9"]
 
 
 def test_only_what_changed_is_committed():

@@ -6,8 +6,9 @@ from noonmark.kafka.producers.delivery import (
     FailureKind,
     OutboundMessage,
     classify,
+    restore_order,
 )
-from noonmark.kafka.producers.producer import BatchResult, _restore_order
+from noonmark.kafka.producers.producer import BatchResult
 
 TRANSIENT = DeliveryFailure(FailureKind.TRANSIENT, "_MSG_TIMED_OUT", "late")
 PERMANENT = DeliveryFailure(FailureKind.PERMANENT, "MSG_SIZE_TOO_LARGE", "large")
@@ -63,7 +64,7 @@ def batch(*keys):
 
 def test_what_follows_a_failed_message_of_its_key_is_sent_again():
     failed = {1: TRANSIENT}
-    _restore_order(batch(b"a", b"b", b"a", b"b", b"b", None), [1], failed)
+    restore_order(batch(b"a", b"b", b"a", b"b", b"b", None), [1], failed)
     assert sorted(failed) == [1, 3, 4]
     assert failed[3].code == "OUT_OF_TURN"
     assert not failed[3].is_permanent
@@ -71,29 +72,36 @@ def test_what_follows_a_failed_message_of_its_key_is_sent_again():
 
 def test_a_message_that_failed_for_good_displaces_nothing():
     failed = {0: PERMANENT}
-    _restore_order(batch(b"a", b"a"), [0], failed)
+    restore_order(batch(b"a", b"a"), [0], failed)
     assert failed == {0: PERMANENT}
 
 
 def test_a_message_saved_by_a_second_try_displaces_what_went_before_it():
     failed: dict[int, DeliveryFailure] = {}
-    _restore_order(batch(b"a", b"a", b"b"), [0], failed)
+    restore_order(batch(b"a", b"a", b"b"), [0], failed)
     assert sorted(failed) == [1]
 
 
 def test_messages_sent_again_together_keep_their_order():
     failed: dict[int, DeliveryFailure] = {}
-    _restore_order(batch(b"a", b"a", b"a"), [0, 1, 2], failed)
+    restore_order(batch(b"a", b"a", b"a"), [0, 1, 2], failed)
     assert failed == {}
 
 
 def test_a_failure_among_those_sent_again_displaces_its_followers():
     failed = {1: TRANSIENT}
-    _restore_order(batch(b"a", b"a", b"a"), [0, 1, 2], failed)
+    restore_order(batch(b"a", b"a", b"a"), [0, 1, 2], failed)
     assert sorted(failed) == [1, 2]
 
 
 def test_messages_without_a_key_have_no_order():
     failed = {0: TRANSIENT}
-    _restore_order(batch(None, None), [0], failed)
+    restore_order(batch(None, None), [0], failed)
     assert sorted(failed) == [0]
+
+
+def test_messages_of_one_partition_keep_their_order_whatever_their_keys():
+    failed = {0: TRANSIENT}
+    places = [(b"a", 1), (b"b", 1), (None, 1), (b"a", 2)]
+    restore_order([OutboundMessage("t", key, b"", None, at) for key, at in places], [0], failed)
+    assert sorted(failed) == [0, 1, 2]

@@ -110,6 +110,17 @@ def test_the_two_lags_differ_by_what_is_running():
     assert (it.start_backlog, it.commit_lag, it.position) == (10, 60, 40)
 
 
+def test_one_run_that_cannot_start_does_not_make_those_behind_it_wait():
+    it = lag(0, 100, Commit(40, "next=41;read=90;waiting=1"))
+    assert (it.next, it.read, it.waiting, it.start_backlog, it.commit_lag) == (41, 90, 1, 11, 60)
+
+
+def test_what_a_consumer_says_beyond_what_is_stored_is_ignored():
+    for metadata in ("next=41;read=101;waiting=1", "next=41;read=40;waiting=1", "next=41;read=90"):
+        it = lag(0, 100, Commit(40, metadata))
+        assert (it.next, it.read, it.waiting, it.start_backlog) == (41, 41, 0, 59)
+
+
 def test_metadata_of_others_is_no_next():
     for metadata in (None, "", "next=", "next=abc", "xnext=50", "next=9999999999999999999999"):
         assert lag(0, 100, Commit(40, metadata)).next == 40

@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 from noonmark.core.instants import format_instant
 from noonmark.core.states import Lane
 from noonmark.kafka.messages import (
+    RUNS_PER_MESSAGE,
     BadSignature,
     MalformedMessage,
+    QueuedRun,
     RunMessageError,
     Signer,
     UnknownKey,
+    count_runs,
     encode_run,
+    encode_runs,
     lane_of,
-    open_run,
+    open_runs,
     traceparent_of,
 )
 
@@ -37,8 +41,16 @@ RUN = {
 }
 
 
-def encoded(**changes):
-    return encode_run(SIGNER, **(RUN | changes))
+def encoded(signer=SIGNER, traceparent=None, **changes):
+    known = RUN | changes
+    pool, lane = known.pop("pool"), known.pop("lane")
+    return encode_run(signer, QueuedRun(**known), pool=pool, lane=lane, traceparent=traceparent)
+
+
+def opened(value, signer=SIGNER):
+    """The one run of a message."""
+    (run,) = open_runs(value, signer).runs
+    return run
 
 
 def data_of(value):
@@ -74,9 +86,10 @@ def signed_with(**changes):
 
 
 def test_a_run_comes_back_as_it_went():
-    message = open_run(encoded(), SIGNER)
+    batch = open_runs(encoded(), SIGNER)
+    (message,) = batch.runs
     assert (message.run_id, message.job_id) == (RUN["run_id"], RUN["job_id"])
-    assert (message.namespace, message.pool, lane_of(message)) == ("default", "default", Lane.HIGH)
+    assert (message.namespace, batch.pool, lane_of(batch)) == ("default", "default", Lane.HIGH)
     assert message.scheduled_for == RUN["scheduled_for"]
     assert (message.fence, message.job_version) == (3, 2)
 
@@ -95,13 +108,13 @@ def test_the_value_is_a_cloudevent():
 
 
 def test_a_name_that_json_escapes_comes_back_too():
-    assert open_run(encoded(namespace='a"\\b\n\u00e9%d'), SIGNER).namespace == 'a"\\b\n\u00e9%d'
+    assert opened(encoded(namespace='a"\\b\n\u00e9%d'), SIGNER).namespace == 'a"\\b\n\u00e9%d'
 
 
 @pytest.mark.parametrize("size", [16, 63, 64, 65, 200])
 def test_the_signature_is_plain_hmac_sha256_over_the_bytes_of_the_data(size):
     secret = bytes(range(size))
-    value = encode_run(Signer({"k": secret}, "k"), **RUN)
+    value = encoded(Signer({"k": secret}, "k"))
     expected = hmac.digest(secret, data_of(value), hashlib.sha256).hex()
     assert json.loads(value)["signature"] == expected
 
@@ -117,7 +130,7 @@ def test_an_instant_is_written_in_utc_and_alike_from_any_zone(zone, microsecond)
     value = encoded(scheduled_for=at.astimezone(zone))
     assert value == encoded(scheduled_for=at)
     assert json.loads(value)["data"]["scheduled_for"] == format_instant(at)
-    assert open_run(value, SIGNER).scheduled_for == at
+    assert opened(value, SIGNER).scheduled_for == at
 
 
 def test_an_instant_without_zone_is_refused_rather_than_guessed():
@@ -143,29 +156,29 @@ def test_an_instant_without_zone_is_refused_rather_than_guessed():
 )
 def test_every_member_of_the_data_is_signed(change):
     with pytest.raises(BadSignature):
-        open_run(altered(**change), SIGNER)
+        opened(altered(**change), SIGNER)
 
 
 @pytest.mark.parametrize("signature", ["0" * 64, "é" * 64])
 def test_a_made_up_signature_is_refused(signature):
     with pytest.raises(BadSignature):
-        open_run(enveloped(signature=signature), SIGNER)
+        opened(enveloped(signature=signature), SIGNER)
 
 
 def test_data_written_differently_is_not_what_was_signed():
     value = encoded()
     with pytest.raises(BadSignature):
-        open_run(value.replace(b'"fence":3', b'"fence": 3'), SIGNER)
+        opened(value.replace(b'"fence":3', b'"fence": 3'), SIGNER)
     with pytest.raises(BadSignature):
-        open_run(value.replace(b'"lane":"high"', b'"lane":"\\u0068igh"'), SIGNER)
+        opened(value.replace(b'"lane":"high"', b'"lane":"\\u0068igh"'), SIGNER)
 
 
 def test_of_two_data_members_the_one_that_is_read_is_the_one_that_is_checked():
     value = encoded()
     forged = data_of(value).replace(b'"fence":3', b'"fence":4')
     with pytest.raises(BadSignature):
-        open_run(value[:-1] + b',"data":' + forged + b"}", SIGNER)
-    assert open_run(b'{"data":' + forged + b"," + value[1:], SIGNER).fence == 3
+        opened(value[:-1] + b',"data":' + forged + b"}", SIGNER)
+    assert opened(b'{"data":' + forged + b"," + value[1:], SIGNER).fence == 3
 
 
 def test_spaces_and_order_outside_the_data_do_not_matter():
@@ -173,23 +186,23 @@ def test_spaces_and_order_outside_the_data_do_not_matter():
     head = json.loads(value)
     del head["data"]
     moved = b'{ "data" : \n' + data_of(value) + b" ,\t" + json.dumps(head, indent=2).encode()[1:]
-    assert open_run(moved, SIGNER) == open_run(value, SIGNER)
+    assert opened(moved, SIGNER) == opened(value, SIGNER)
 
 
 def test_a_key_this_process_lacks_is_told_apart_from_a_bad_signature():
     with pytest.raises(UnknownKey, match="2031"):
-        open_run(enveloped(keyid="2031"), SIGNER)
+        opened(enveloped(keyid="2031"), SIGNER)
 
 
 def test_an_old_key_still_verifies_after_a_new_one_signs():
     rotated = Signer({"2026-06": SECRET, "2026-07": b"f" * 32}, "2026-07")
-    open_run(encoded(), rotated)
-    newer = encode_run(rotated, **RUN)
-    open_run(newer, rotated)
+    opened(encoded(), rotated)
+    newer = encoded(rotated)
+    opened(newer, rotated)
     with pytest.raises(UnknownKey):
-        open_run(newer, SIGNER)
+        opened(newer, SIGNER)
     with pytest.raises(BadSignature):
-        open_run(enveloped(keyid="2026-07"), rotated)
+        opened(enveloped(keyid="2026-07"), rotated)
 
 
 def test_secrets_do_not_show_and_weak_ones_are_refused():
@@ -210,7 +223,7 @@ def test_the_message_of_a_traced_run_says_so_outside_of_what_is_signed():
 
     assert json.loads(value)["traceparent"] == traceparent
     assert traceparent_of(value) == traceparent
-    assert open_run(value, SIGNER) == open_run(encoded(), SIGNER)
+    assert opened(value, SIGNER) == opened(encoded(), SIGNER)
     plain = json.loads(encoded())
     assert json.loads(value) == {**plain, "traceparent": traceparent}
 
@@ -221,8 +234,8 @@ def test_the_message_of_a_run_that_is_not_traced_has_no_trace():
 
 
 def test_members_of_later_versions_are_ignored():
-    assert open_run(enveloped(traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), SIGNER)
-    assert open_run(signed_with(hint={"nested": [1]}), SIGNER).fence == 3
+    assert opened(enveloped(traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), SIGNER)
+    assert opened(signed_with(hint={"nested": [1]}), SIGNER).fence == 3
 
 
 @pytest.mark.parametrize(
@@ -260,19 +273,19 @@ def test_members_of_later_versions_are_ignored():
         signed_with(namespace=""),
         signed_with(namespace=None),
         signed_with(pool="x" * 129),
-        altered(filler="x" * 5000),
+        altered(filler="x" * 70_000),
     ],
     ids=range(33),
 )
 def test_what_is_no_run_message_is_malformed_and_nothing_else(value):
     with pytest.raises(MalformedMessage):
-        open_run(value, SIGNER)
+        opened(value, SIGNER)
 
 
 @given(st.binary(max_size=600))
 def test_no_bytes_raise_anything_but_a_run_message_error(value):
     with pytest.raises(RunMessageError):
-        open_run(value, SIGNER)
+        opened(value, SIGNER)
 
 
 @given(st.data())
@@ -281,7 +294,67 @@ def test_a_damaged_message_is_never_accepted_as_another(data):
     at = data.draw(st.integers(0, len(value) - 1))
     value[at] = data.draw(st.integers(0, 255))
     try:
-        message = open_run(bytes(value), SIGNER)
+        message = opened(bytes(value), SIGNER)
     except RunMessageError:
         return
-    assert message == open_run(encoded(), SIGNER)
+    assert message == opened(encoded(), SIGNER)
+
+
+# -- several runs in a message ---------------------------------------------------------------------------
+
+SEVERAL = [
+    QueuedRun(
+        UUID(int=n), UUID(int=n % 3), "default", RUN["scheduled_for"] + timedelta(seconds=n), 1 + n % 2, 1
+    )
+    for n in range(RUNS_PER_MESSAGE)
+]
+
+
+def several(runs=SEVERAL):
+    return encode_runs(SIGNER, runs, pool="gpu", lane=Lane.LOW)
+
+
+def test_several_runs_come_back_as_they_went_in_their_order():
+    batch = open_runs(several(), SIGNER)
+    assert list(batch.runs) == SEVERAL
+    assert (batch.pool, lane_of(batch)) == ("gpu", Lane.LOW)
+
+
+def test_the_size_of_a_message_is_known_without_its_key():
+    assert count_runs(several()) == RUNS_PER_MESSAGE
+    assert count_runs(several(SEVERAL[:2])) == 2
+    assert count_runs(encoded()) == count_runs(b"") == count_runs(b"no message") == 1
+
+
+def test_the_longest_message_is_within_the_limit():
+    run = QueuedRun(UUID(int=1), UUID(int=2), "\x7f" * 128, RUN["scheduled_for"], 2**63 - 1, 2**63 - 1)
+    value = encode_runs(SIGNER, [run] * RUNS_PER_MESSAGE, pool="p" * 128, lane=Lane.NORMAL)
+    assert len(open_runs(value, SIGNER).runs) == RUNS_PER_MESSAGE
+
+
+def test_no_run_of_a_changed_message_is_used():
+    value = several()
+    with pytest.raises(BadSignature):
+        open_runs(value.replace(str(UUID(int=5)).encode(), str(UUID(int=99)).encode()), SIGNER)
+    with pytest.raises(MalformedMessage):
+        open_runs(value.replace(b"runs.queued", b"run.queued"), SIGNER)
+
+
+def test_a_later_release_can_add_to_each_run_of_a_message():
+    document = json.loads(several(SEVERAL[:2]))
+    document["data"]["hint"] = 1
+    document["data"]["runs"][0].append("later")
+    data = json.dumps(document.pop("data")).encode()
+    document["signature"] = hmac.digest(SECRET, data, hashlib.sha256).hex()
+    value = json.dumps(document).encode()[:-1] + b',"data":' + data + b"}"
+    assert list(open_runs(value, SIGNER).runs) == SEVERAL[:2]
+
+
+@pytest.mark.parametrize("runs", [[], [[]], [["x"] * 6], None, [[str(UUID(int=1))]], [0] * 1001])
+def test_what_is_no_list_of_runs_is_malformed(runs):
+    document = json.loads(several(SEVERAL[:2]))
+    data = json.dumps({"pool": "gpu", "lane": "low", "runs": runs}).encode()
+    del document["data"]
+    document["signature"] = hmac.digest(SECRET, data, hashlib.sha256).hex()
+    with pytest.raises(MalformedMessage):
+        open_runs(json.dumps(document).encode()[:-1] + b',"data":' + data + b"}", SIGNER)

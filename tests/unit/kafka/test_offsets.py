@@ -72,9 +72,9 @@ def test_marks_of_an_older_epoch_are_ignored():
     assert not tracker.settled(old.epoch, [0, 1])
     assert not tracker.is_current(old.epoch)
     assert tracker.is_current(new.epoch)
-    assert tracker.mark("t", 0) == ("t", 0, 0, 0)
+    assert tracker.mark("t", 0) == ("t", 0, 0, 0, 2, 2)
     assert tracker.settled(new.epoch, [0])
-    assert tracker.mark("t", 0) == ("t", 0, 1, 1)
+    assert tracker.mark("t", 0) == ("t", 0, 1, 1, 2, 1)
 
 
 def test_a_dropped_partition_yields_no_mark():
@@ -144,6 +144,68 @@ def test_any_order_of_settling_ends_at_the_end(order, batch):
         assert position >= last
         last = position
     assert last == 200
+
+
+def test_a_record_with_parts_moves_once_all_of_them_are_settled():
+    tracker = PartitionTracker(epoch=1, window=100)
+    tracker.polled_many([7, 8])
+    tracker.split(7, 3)
+    tracker.started_parts([(7, 0), (7, 2)])
+    tracker.settled_parts([(7, 0), (7, 0), (7, 2), (7, 9), (99, 0)])
+    assert (tracker.commit_position(), tracker.next_unstarted()) == (7, 7)
+    tracker.started_parts([(7, 1)])
+    assert (tracker.commit_position(), tracker.next_unstarted()) == (7, 8)
+    tracker.settled_parts([(7, 1)])
+    assert (tracker.commit_position(), tracker.next_unstarted()) == (8, 8)
+
+
+def test_a_refused_record_is_settled_whole_whatever_its_parts():
+    tracker = PartitionTracker(epoch=1, window=100)
+    tracker.polled_many([7])
+    tracker.split(7, 3)
+    tracker.settled_many([7])
+    tracker.settled_parts([(7, 1)])
+    assert (tracker.commit_position(), tracker.window_size, tracker.in_flight) == (8, 0, 0)
+
+
+def test_the_window_counts_parts():
+    tracker = PartitionTracker(epoch=1, window=10)
+    tracker.polled_many([1, 2, 3])
+    tracker.split(2, 8)
+    assert (tracker.window_size, tracker.is_full) == (10, True)
+    tracker.settled_many([1, 3])
+    assert tracker.window_size == 9
+    tracker.settled_parts([(2, part) for part in range(8)])
+    assert tracker.window_size == 0
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=12),
+    st.lists(st.tuples(st.booleans(), st.integers(0, 60)), max_size=120),
+)
+def test_positions_of_records_with_parts_equal_those_of_a_naive_model(sizes, marks):
+    parts = [(offset, part) for offset, size in enumerate(sizes) for part in range(size)]
+    tracker = PartitionTracker(epoch=1, window=1000)
+    tracker.polled_many(range(len(sizes)))
+    for offset, size in enumerate(sizes):
+        if size > 1:
+            tracker.split(offset, size)
+    settled, started = set(), set()
+    for settles, at in marks:
+        if at >= len(parts):
+            continue
+        offset, part = parts[at]
+        whole = sizes[offset] == 1
+        if settles:
+            tracker.settled(offset) if whole else tracker.settled_parts([(offset, part)])
+            settled.add((offset, part))
+        else:
+            tracker.started(offset) if whole else tracker.started_parts([(offset, part)])
+        started.add((offset, part))
+        first = next((o for o, p in parts if (o, p) not in settled), len(sizes))
+        unstarted = next((o for o, p in parts if (o, p) not in started), len(sizes))
+        assert (tracker.commit_position(), tracker.next_unstarted()) == (first, unstarted)
+        assert tracker.window_size == sum(sizes[first:])
 
 
 def test_the_pure_part_loads_no_client():

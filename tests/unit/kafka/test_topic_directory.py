@@ -1,6 +1,7 @@
 from noonmark.kafka.producers.topic_directory import (
     ABSENT_RECHECK_SECONDS,
     GRACE_SECONDS,
+    PARTITIONS_SECONDS,
     Presence,
     TopicDirectory,
 )
@@ -11,10 +12,11 @@ class Cluster:
 
     def __init__(self, *topics):
         self.topics, self.requests, self.now, self.answers = set(topics), 0, 100.0, True
+        self.partitions = 3
 
     def list_topics(self):
         self.requests += 1
-        return frozenset(self.topics) if self.answers else None
+        return dict.fromkeys(self.topics, self.partitions) if self.answers else None
 
     def clock(self):
         return self.now
@@ -82,3 +84,25 @@ def test_a_doubted_topic_is_asked_for_anew():
     cluster.topics.clear()
     directory.doubt("a")
     assert directory.lookup(["a"])["a"] is Presence.SUSPECT
+
+
+def test_the_partitions_of_a_topic_are_counted_again_after_a_while():
+    cluster = Cluster("a")
+    directory = cluster.directory()
+    assert (directory.partitions("a"), directory.partitions("absent")) == (3, 0)
+    cluster.partitions = 5
+    assert directory.partitions("a") == 3
+    requests = cluster.requests
+    cluster.now += PARTITIONS_SECONDS
+    assert directory.partitions("a") == 5
+    assert directory.partitions("a") == 5
+    assert cluster.requests == requests + 1
+
+
+def test_a_cluster_that_does_not_answer_leaves_the_count_of_partitions():
+    cluster = Cluster("a")
+    directory = cluster.directory()
+    assert directory.partitions("a") == 3
+    cluster.answers = False
+    cluster.now += PARTITIONS_SECONDS
+    assert directory.partitions("a") == 3

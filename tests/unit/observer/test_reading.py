@@ -80,6 +80,14 @@ def test_of_an_error_as_much_is_kept_as_counts_and_no_null_character():
     assert read.outcomes[0].error == "a�" + "b" * 3998
 
 
+def test_an_event_without_an_id_is_refused():
+    event = json.loads(settled_event("tests", [settled()]))
+    del event["id"]
+
+    with pytest.raises(ValueError, match="has no id"):
+        read_event(json.dumps(event).encode(), TOLD)
+
+
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_else(value):
     with pytest.raises(ValueError, match="not a noonmark"):

@@ -128,8 +128,8 @@ def test_every_example_on_the_page_works_as_it_stands(block: str):
     event = parse_event(block.encode(), None)
     if event.type in submissions.TYPES:
         assert submissions.parse_submission(event, now=NOW, ledger_floor=FLOOR)
-    elif event.type == run_message.QUEUED:
-        assert messages.open_run(block.encode(), SIGNER)
+    elif event.type in (run_message.QUEUED, run_message.SEVERAL_QUEUED):
+        assert messages.open_runs(block.encode(), SIGNER)
     else:
         assert lifecycle.read_published(event)
 

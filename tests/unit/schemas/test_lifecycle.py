@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import json
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from uuid import UUID
 import jsonschema
 import orjson
 import pytest
+from msgspec import structs
 
 from noonmark.core.states import Lane
 from noonmark.kafka import messages
@@ -45,7 +45,7 @@ def data_of(value: bytes) -> dict[str, Any]:
 
 def test_settled_outcomes_read_back_as_they_were_recorded():
     value = settled_event(
-        "default", [OUTCOME, dataclasses.replace(OUTCOME, state="retrying", error="boom")], at=AT
+        "default", [OUTCOME, structs.replace(OUTCOME, state="retrying", error="boom")], at=AT
     )
     event = parse_event(value, None)
     assert (event.type, event.subject, event.time, event.source) == (
@@ -57,7 +57,7 @@ def test_settled_outcomes_read_back_as_they_were_recorded():
     read = read_published(event)
     assert isinstance(read, RunsSettled)
     assert [outcome.state for outcome in read.outcomes] == ["succeeded", "retrying"]
-    facts = dataclasses.asdict(OUTCOME)
+    facts = structs.asdict(OUTCOME)
     assert read.outcomes[0].model_dump() == {
         **facts,
         "traceparent": None,
@@ -69,13 +69,13 @@ def test_settled_outcomes_read_back_as_they_were_recorded():
 
 def test_the_fast_class_has_the_fields_that_every_outcome_has():
     optional = ["traceparent", "result_digest", "error_digest"]
-    names = [field.name for field in dataclasses.fields(SettledRun)]
+    names = list(SettledRun.__struct_fields__)
     assert names + optional == list(RunOutcome.model_fields)
 
 
 def test_optional_fields_are_only_in_outcomes_that_have_them():
     traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-    failed = dataclasses.replace(OUTCOME, state="retrying", error="boöm")
+    failed = structs.replace(OUTCOME, state="retrying", error="boöm")
     given = [
         OUTCOME,
         OUTCOME.detailed(traceparent=traceparent),
@@ -84,7 +84,7 @@ def test_optional_fields_are_only_in_outcomes_that_have_them():
         failed.detailed(result="null", traceparent=traceparent),
     ]
     plain, traced, with_result, with_error, with_all = data_of(settled_event("default", given))["outcomes"]
-    assert set(plain) == {field.name for field in dataclasses.fields(SettledRun)}
+    assert set(plain) == set(SettledRun.__struct_fields__)
     assert traced == {**plain, "traceparent": traceparent}
     assert with_result == {**plain, "result_digest": hashlib.sha256(b'{"sent":3}').hexdigest()}
     error_digest = hashlib.sha256("boöm".encode()).hexdigest()
@@ -115,7 +115,7 @@ def test_consumers_are_told_what_is_missing():
 
 
 def test_many_outcomes_are_split_below_the_limit_and_none_is_lost():
-    outcomes = [dataclasses.replace(OUTCOME, fence=number) for number in range(100)]
+    outcomes = [structs.replace(OUTCOME, fence=number) for number in range(100)]
     values = settled_events("default", outcomes, max_bytes=4000)
     assert len(values) > 1
     assert max(map(len, values)) <= 4000
@@ -125,15 +125,13 @@ def test_many_outcomes_are_split_below_the_limit_and_none_is_lost():
 
 def test_an_endless_error_text_is_cut_rather_than_undeliverable():
     error = "x" * 2_000_000
-    (value,) = settled_events("default", [dataclasses.replace(OUTCOME, error=error)])
+    (value,) = settled_events("default", [structs.replace(OUTCOME, error=error)])
     assert len(value) < 6000
     assert data_of(value)["outcomes"][0]["error_digest"] == digest(error)
 
 
 def test_an_error_text_that_is_no_unicode_is_told_all_the_same():
-    (outcome,) = data_of(settled_event("default", [dataclasses.replace(OUTCOME, error="a\ud800b")]))[
-        "outcomes"
-    ]
+    (outcome,) = data_of(settled_event("default", [structs.replace(OUTCOME, error="a\ud800b")]))["outcomes"]
     assert outcome["error"] == "a\\ud800b"
 
 
@@ -178,13 +176,12 @@ def test_a_rejection_tells_place_reasons_and_the_first_bytes():
 
 def test_the_run_message_of_the_hot_path_has_the_published_form():
     signer = messages.Signer({"k1": b"0123456789abcdef"}, "k1")
-    value = messages.encode_run(
-        signer, run_id=RUN, job_id=JOB, namespace="n", pool="p",
-        lane=Lane.LOW, scheduled_for=AT, fence=3, job_version=2,
-    )  # fmt: skip
+    run = messages.QueuedRun(RUN, JOB, "n", AT, 3, 2)
+    value = messages.encode_run(signer, run, pool="p", lane=Lane.LOW)
     event = parse_event(value, None)
     assert (event.type, event.id) == (QUEUED, f"{RUN}.3")
-    read, fast = RunQueued.model_validate(event.data), messages.open_run(value, signer)
-    assert read.model_dump() == {name: getattr(fast, name) for name in fast.__struct_fields__}
+    read, fast = RunQueued.model_validate(event.data), messages.open_runs(value, signer)
+    known = {name: getattr(fast.runs[0], name) for name in messages.QueuedRun.__struct_fields__}
+    assert read.model_dump() == known | {"pool": fast.pool, "lane": fast.lane}
     assert RunExtensions.model_validate_json(value).keyid == "k1"
     jsonschema.validate(orjson.loads(value), orjson.loads(documents()[f"{QUEUED}.json"]))

@@ -4,9 +4,18 @@ import errno
 
 import psycopg
 import pytest
+import structlog
 from psycopg import errors
+from structlog.testing import capture_logs
 
-from noonmark.service.database_errors import DbFault, classify, must_reconnect
+from noonmark.service.database_errors import (
+    DbFault,
+    classify,
+    is_locked_out,
+    log_fault,
+    missing_because,
+    must_reconnect,
+)
 
 
 @pytest.mark.parametrize(
@@ -69,3 +78,25 @@ def test_a_lack_of_descriptors_or_memory_is_tried_again_on_a_new_connection(numb
 
 def test_any_other_error_of_the_system_is_permanent():
     assert classify(FileNotFoundError(errno.ENOENT, "no such file")) is DbFault.PERMANENT
+
+
+@pytest.mark.parametrize(
+    ("error", "event", "missing"),
+    [
+        (errors.LockNotAvailable("canceling statement"), "lock_timeout", "locked by another session"),
+        (errors.DeadlockDetected("deadlock"), "deadlock", "locked by another session"),
+        (errors.AdminShutdown("terminating"), "database_unavailable", "unreachable"),
+        (errors.QueryCanceled("too slow"), "database_unavailable", "unreachable"),
+        (psycopg.OperationalError("connection refused"), "database_unavailable", "unreachable"),
+        (OSError(errno.EMFILE, "too many files"), "database_unavailable", "unreachable"),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, Exception) else "",
+)
+def test_a_lock_of_another_session_is_not_reported_as_an_outage(error, event, missing):
+    with capture_logs() as logs:
+        log_fault(structlog.get_logger(), error, loop="claims")
+    (line,) = logs
+    assert (line["event"], line["log_level"], line["loop"]) == (event, "warning", "claims")
+    assert line["sqlstate"] == getattr(error, "sqlstate", None)
+    assert missing_because(error) == missing
+    assert is_locked_out(error) is (event != "database_unavailable")

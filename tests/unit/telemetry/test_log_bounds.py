@@ -50,8 +50,7 @@ def lines(capfdbinary, clock):
 
 def in_flight(*attempts):
     flying = RunsInFlight()
-    for attempt in attempts:
-        flying.open(attempt)
+    flying.open(attempts)
     return flying
 
 
@@ -72,7 +71,7 @@ def test_an_attempt_that_floods_the_log_is_cut_and_the_rest_is_counted_at_its_en
         write(ctx, number)
 
     assert len(lines()) == PER_ATTEMPT.lines
-    assert flying.end(of.key) is of
+    assert flying.end([of.key]) == [of]
     (report,) = lines()
     assert (report["event"], report["level"], report["lines"]) == (
         "attempt_lines_dropped",
@@ -123,7 +122,7 @@ def test_an_attempt_within_its_allowance_reports_nothing(lines):
     of = hand()
     flying, ctx = in_flight(of), context_of(of, services())
     ctx.log("row")
-    flying.end(of.key)
+    flying.end([of.key])
     assert [line["event"] for line in lines()] == ["handler_logged"]
 
 

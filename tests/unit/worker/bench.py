@@ -17,7 +17,7 @@ from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.processes.executor import Processes
 from noonmark.worker.processes.spawning import ChildLauncher
 
-PATIENCE = 20
+PATIENCE = 60
 LOOK_SECONDS = 0.005
 
 
@@ -85,7 +85,7 @@ class Bench:
 
     def of(self, held: RunningAttempt) -> Outcome | None:
         """The outcome of a run, if there is one."""
-        return next((o for o in self.outcomes if (o.run.id, o.fence) == held.key), None)
+        return next((o for o in self.outcomes if o.key == held.key), None)
 
     def wait(self, condition: Callable[[], object], what: str) -> None:
         """Wait for something that tells nobody."""

@@ -12,6 +12,7 @@ from noonmark.attempts.emitter import Emitter
 from noonmark.attempts.notes import NoteWriter
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretResolver
+from noonmark.core.attempt_key import attempt_key
 from noonmark.core.ids import uuid7
 from noonmark.core.states import AttemptOutcome, Lane, RunState
 from noonmark.kafka.consumers.records import Record
@@ -61,7 +62,7 @@ def hand(
 ) -> RunningAttempt:
     run = started(**more)
     return RunningAttempt(
-        (run.id, fence),
+        attempt_key(run.id, fence),
         run,
         fence,
         record(),

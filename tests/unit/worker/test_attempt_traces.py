@@ -9,7 +9,7 @@ from noonmark.attempts.context import context_of
 from noonmark.attempts.running_attempt import AttemptTrace
 from noonmark.core.monitoring.trace_context import TraceContext
 from noonmark.core.states import Lane
-from noonmark.kafka.messages import Signer, encode_run
+from noonmark.kafka.messages import QueuedRun, Signer, encode_run
 from noonmark.worker.http.signing import trace_headers
 from noonmark.worker.kinds.script import _about
 
@@ -19,10 +19,8 @@ RUN = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 
 def message(traceparent):
     run = hand().run
-    return encode_run(
-        Signer({"k": b"x" * 32}, "k"), run_id=RUN, job_id=run.job_id, namespace="n", pool="p", lane=Lane.LOW,
-        scheduled_for=run.scheduled_for, fence=2, job_version=1, traceparent=traceparent,
-    )  # fmt: skip
+    queued = QueuedRun(RUN, run.job_id, "n", run.scheduled_for, 2, 1)
+    return encode_run(Signer({"k": b"x" * 32}, "k"), queued, pool="p", lane=Lane.LOW, traceparent=traceparent)
 
 
 @pytest.fixture

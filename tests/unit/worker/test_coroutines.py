@@ -15,7 +15,7 @@ from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.handlers.coroutines import LoopExecutor, _LoopClock
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Loop:

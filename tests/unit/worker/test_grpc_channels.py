@@ -9,7 +9,7 @@ import pytest
 from noonmark.core.kinds.grpc_call import parse_target
 from noonmark.worker.grpc.channels import GrpcChannels
 
-PATIENCE = 20
+PATIENCE = 60
 TARGET = parse_target("grpc://billing.test:8080")
 
 

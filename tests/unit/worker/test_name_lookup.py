@@ -9,7 +9,7 @@ import pytest
 
 from noonmark.worker.http.name_lookup import NameLookup
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Names:

@@ -15,6 +15,7 @@ from noonmark.core.states import Lane
 from noonmark.settings import Settings
 from noonmark.store.runs.starts import StartRequest
 from noonmark.worker.engine.starter import _WINDOW_SECONDS, SlotPlanner
+from noonmark.worker.in_flight import Load
 
 TICKET = StartRequest(started().id, NOW, 1)
 """Of every message here: only its lane and its offset are looked at."""
@@ -53,6 +54,9 @@ class Reader:
         self.told += 1
 
 
+NOTHING = Load(0, 0, 0)
+
+
 def lanes(high: int = 0, normal: int = 0, low: int = 0) -> list[Any]:
     return [Reader(Lane.HIGH, high), Reader(Lane.NORMAL, normal), Reader(Lane.LOW, low)]
 
@@ -77,7 +81,8 @@ class Worker:
 
     def start(self) -> list[Delivery]:
         lower = sum(lane is not Lane.HIGH for lane in self.running)
-        picked = self.slots.pick(self.readers, in_flight=len(self.running), lower_in_flight=lower)
+        count = len(self.running)
+        picked = self.slots.pick(self.readers, Load(count, count, lower))
         self.running.extend(delivery.lane for delivery in picked)
         self.started.update(by_lane(picked))
         return picked
@@ -88,23 +93,23 @@ class Worker:
 
 
 def test_nothing_is_picked_when_every_slot_is_taken():
-    assert slots(10).pick(lanes(5, 5, 5), in_flight=10, lower_in_flight=0) == []
+    assert slots(10).pick(lanes(5, 5, 5), Load(10, 10, 0)) == []
 
 
 def test_high_is_taken_before_the_lower_lanes_except_for_their_share():
-    picked = by_lane(slots(100).pick(lanes(500, 500, 500), in_flight=0, lower_in_flight=0))
+    picked = by_lane(slots(100).pick(lanes(500, 500, 500), NOTHING))
 
     assert picked == {Lane.HIGH: 90, Lane.NORMAL: 5, Lane.LOW: 5}
 
 
 def test_a_lane_alone_gets_what_it_can_use():
-    assert by_lane(slots(100).pick(lanes(high=500), in_flight=0, lower_in_flight=0)) == {Lane.HIGH: 100}
-    assert by_lane(slots(100).pick(lanes(normal=500), in_flight=0, lower_in_flight=0)) == {Lane.NORMAL: 90}
-    assert by_lane(slots(100).pick(lanes(low=500), in_flight=0, lower_in_flight=0)) == {Lane.LOW: 90}
+    assert by_lane(slots(100).pick(lanes(high=500), NOTHING)) == {Lane.HIGH: 100}
+    assert by_lane(slots(100).pick(lanes(normal=500), NOTHING)) == {Lane.NORMAL: 90}
+    assert by_lane(slots(100).pick(lanes(low=500), NOTHING)) == {Lane.LOW: 90}
 
 
 def test_normal_is_taken_before_low_except_for_lows_share():
-    picked = by_lane(slots(100).pick(lanes(normal=500, low=500), in_flight=0, lower_in_flight=0))
+    picked = by_lane(slots(100).pick(lanes(normal=500, low=500), NOTHING))
 
     assert picked == {Lane.NORMAL: 85, Lane.LOW: 5}
 
@@ -122,7 +127,7 @@ def test_the_lower_lanes_never_fill_the_reserve_of_high():
 
 
 def test_what_a_lane_has_too_little_of_goes_to_the_next():
-    picked = by_lane(slots(100).pick(lanes(10, 20, 500), in_flight=0, lower_in_flight=0))
+    picked = by_lane(slots(100).pick(lanes(10, 20, 500), NOTHING))
 
     assert picked == {Lane.HIGH: 10, Lane.NORMAL: 20, Lane.LOW: 70}
 
@@ -131,7 +136,7 @@ def test_messages_of_a_partition_that_was_lost_are_dropped_and_cost_no_slot():
     readers = lanes(high=10)
     readers[0].consumer.past = {0, 1, 2}
 
-    picked = slots(5).pick(readers, in_flight=0, lower_in_flight=0)
+    picked = slots(5).pick(readers, NOTHING)
 
     assert [delivery.record.offset for delivery in picked] == [3, 4, 5, 6, 7]
     assert readers[0].told == 1
@@ -141,7 +146,7 @@ def test_a_lane_whose_messages_were_all_anothers_is_told_that_its_buffer_shrank(
     readers = lanes(high=3)
     readers[0].consumer.past = {0, 1, 2}
 
-    assert slots(5).pick(readers, in_flight=0, lower_in_flight=0) == []
+    assert slots(5).pick(readers, NOTHING) == []
     assert readers[0].told == 1
 
 
@@ -198,26 +203,61 @@ def test_one_slot_is_enough_for_every_lane_to_be_served():
     assert worker.started[Lane.LOW] >= 20
 
 
-def test_a_fast_pace_raises_the_capacity_up_to_ten_times_the_slots(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr("noonmark.worker.engine.starter.time.monotonic", lambda: clock[0])
-    size = slots(10)
-    assert size.capacity() == 10
+class Pace:
+    """A clock, and a worker whose runs end while it goes on."""
 
-    for _ in range(20):
-        clock[0] += 0.5
-        size.completed(round(0.5 * 45 / _WINDOW_SECONDS))
-        size.capacity()
-    assert 40 <= size.capacity() <= 45
-    for _ in range(20):
-        clock[0] += 0.5
-        size.completed(500_000)
-        size.capacity()
-    assert size.capacity() == 100
-    for _ in range(40):
-        clock[0] += 0.5
-        size.capacity()
-    assert size.capacity() == 10
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+        self.slots = slots(count)
+        self._load = Load(0, 0, 0)
+        self._now = self.slots._measured_at
+        monkeypatch.setattr("noonmark.worker.engine.starter.time.monotonic", lambda: self._now)
+
+    def after(self, seconds: float, *, ended: int = 0, busy: float = 0.0) -> int:
+        """Return the capacity a while later; so many runs ended in it, and for so long one was open."""
+        self._now += seconds
+        ended, busy = self._load.ended + ended, self._load.busy_seconds + busy
+        self._load = Load(0, 0, 0, ended, busy)
+        return self.slots.capacity(self._load)
+
+
+def test_a_fast_pace_raises_the_capacity_up_to_ten_times_the_slots(monkeypatch):
+    pace = Pace(monkeypatch, 10)
+    assert pace.after(0.1) == 10
+    per_second = round(45 / _WINDOW_SECONDS)
+    assert [pace.after(0.5, ended=per_second // 2, busy=0.5) for _ in range(20)][-1] in range(40, 46)
+    assert [pace.after(0.5, ended=500_000, busy=0.5) for _ in range(20)][-1] == 100
+    assert [pace.after(0.5, ended=10, busy=0.5) for _ in range(20)][-1] == 10
+
+
+def test_behind_a_slow_database_a_start_brings_more_runs_until_the_handlers_are_busy(monkeypatch):
+    """A start takes 200 ms; a handler, one of ten at a time, takes 2 ms."""
+    pace, capacity = Pace(monkeypatch, 10), 10
+    seen = [
+        capacity := pace.after(0.2 + busy, ended=capacity, busy=busy)
+        for _ in range(20)
+        if (busy := capacity * 0.002 / 10)
+    ]
+    assert seen[-1] == 100
+
+
+def test_slow_handlers_are_not_started_ahead_however_slow_a_start_is(monkeypatch):
+    """A handler takes a second: ten of them end in each."""
+    pace = Pace(monkeypatch, 10)
+    assert {pace.after(1.2, ended=10, busy=1.0) for _ in range(20)} == {10}
+
+
+def test_the_pace_of_yesterday_is_forgotten(monkeypatch):
+    pace = Pace(monkeypatch, 10)
+    assert [pace.after(0.5, ended=500, busy=0.1) for _ in range(20)][-1] == 100
+    assert pace.after(1.0) == 100
+    assert pace.after(1.5) == 10
+
+
+def test_runs_that_wait_to_be_recorded_hold_no_slot_but_have_a_bound():
+    readers = lanes(normal=5000)
+    assert len(slots(100, reserve=0.0).pick(readers, Load(1500, 0, 0))) == 100
+    assert len(slots(100, reserve=0.0).pick(readers, Load(1950, 0, 0))) == 50
+    assert slots(100, reserve=0.0).pick(readers, Load(2000, 0, 0)) == []
 
 
 @settings(max_examples=200, deadline=None)
@@ -250,20 +290,20 @@ def test_whatever_arrives_and_ends_the_capacity_holds_and_no_slot_is_wasted(coun
 
 
 @pytest.mark.parametrize(
-    ("in_flight", "high", "started"),
+    ("running", "high", "started"),
     [(900, 0, 0), (501, 0, 0), (500, 0, 500), (99, 0, 901), (900, 1, 100)],
     ids=["almost full", "more than half", "half", "a slot is free", "the high lane waits"],
 )
-def test_short_runs_are_started_ahead_in_large_batches(monkeypatch, in_flight, high, started):
+def test_short_runs_are_started_ahead_in_large_batches(monkeypatch, running, high, started):
     size = slots(100, reserve=0.0)
-    monkeypatch.setattr(size, "capacity", lambda: 1000)
+    monkeypatch.setattr(size, "capacity", lambda _load: 1000)
     readers = lanes(high=high, normal=5000)
 
-    assert len(size.pick(readers, in_flight=in_flight, lower_in_flight=in_flight)) == started
+    assert len(size.pick(readers, Load(running, running, running))) == started
 
 
 def test_a_single_free_slot_is_filled_at_once():
     size = slots(100, reserve=0.0)
     readers = lanes(normal=5000)
 
-    assert len(size.pick(readers, in_flight=99, lower_in_flight=99)) == 1
+    assert len(size.pick(readers, Load(99, 99, 99))) == 1

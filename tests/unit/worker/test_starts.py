@@ -7,7 +7,7 @@ from tests.unit.worker.hands import NOW, hand
 
 from noonmark.core.states import Lane
 from noonmark.telemetry.metrics import REGISTRY
-from noonmark.worker.engine.starter import measure_starts
+from noonmark.worker.engine.start_delays import measure_starts
 
 OBJECTIVES = (5.0, 30.0, 300.0)
 

@@ -13,7 +13,7 @@ from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.handlers.threads import ThreadExecutor
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Gauge:
@@ -165,6 +165,21 @@ def test_no_more_threads_than_the_limit_are_started(gauge, make):
     gauge.gate.set()
     gauge.wait_for(20)
     assert len(gauge.threads) == 4
+
+
+def test_short_handlers_of_which_one_was_held_up_still_count_as_short(gauge, make):
+    executor = make(64)
+    executor.submit(hands(20))
+    gauge.wait_for(20)
+    gauge.blocking = True
+    executor.submit(hands(1))
+    gauge.wait_for_entries(1)
+    time.sleep(0.1)  # as long as the handler is held up: it is measured
+    gauge.gate.set()
+    gauge.wait_for(21)
+
+    # Longer, and the next batch would wake a thread for each of its runs.
+    assert executor._average_seconds < 0.001
 
 
 def test_handlers_that_were_slow_get_a_thread_each_at_once(gauge, make):

@@ -11,7 +11,7 @@ from tests.unit.worker.hands import hand, record, started
 from noonmark.attempts.context import context_of
 from noonmark.attempts.running_attempt import Delivery
 from noonmark.core.states import Lane
-from noonmark.kafka.messages import RunMessage
+from noonmark.kafka.messages import QueuedRun
 from noonmark.store.runs.starts import StartRequest
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.worker.engine import stop_requests
@@ -37,13 +37,11 @@ def test_a_message_agrees_with_a_run_only_if_all_it_says_is_so(changed):
         "run_id": run.id,
         "job_id": run.job_id,
         "namespace": run.namespace,
-        "pool": "default",
-        "lane": "normal",
         "scheduled_for": run.scheduled_for,
         "fence": 1,
         "job_version": run.job_version,
     }
-    message = RunMessage(**{**said, **changed})
+    message = QueuedRun(**{**said, **changed})
     delivery = Delivery(StartRequest(run.id, run.scheduled_for, 1), record(), Lane.NORMAL, message)
 
     assert delivery.agrees(run) is not bool(changed)

@@ -60,6 +60,17 @@ class Job(Answer):
     ]
 
 
+class ChangedJob(Job):
+    """A job after a request to pause, resume, cancel or delete it."""
+
+    changed: Annotated[
+        bool,
+        Field(
+            description="False: the job was in this state already, for this reason, and nothing was changed."
+        ),
+    ]
+
+
 class JobMade(Answer):
     """A created job."""
 

@@ -32,7 +32,7 @@ _CHANNELS: Final[dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "runs": (
         "noonmark.runs.{pool}.{lane}",
         "Queued runs for the workers of a pool. Only noonmark writes to it.",
-        (run_message.QUEUED,),
+        (run_message.QUEUED, run_message.SEVERAL_QUEUED),
     ),
     "lifecycle": (
         "noonmark.lifecycle",

@@ -329,7 +329,7 @@ def rejection_event(
     return render_event(REJECTED, f"{topic}/{partition}/{offset}", data, at)
 
 
-def render_event(kind: str, subject: str, data: dict[str, Any], at: datetime | None) -> bytes:
+def render_event(kind: str, subject: str, data: object, at: datetime | None) -> bytes:
     """Return the structured-mode value of an event; `kind` is its type, `at` its time."""
     event_id = str(uuid7())
     try:

@@ -1,4 +1,4 @@
-"""The Kafka message about a queued run: it identifies the run, and never contains the work itself.
+"""The Kafka messages about queued runs: they identify the runs, and never contain the work itself.
 
 These models document its form. Hot paths write and read it without pydantic, in `noonmark.kafka.messages`,
 which also signs it. A test compares the two.
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from noonmark.schemas.events.lifecycle import LaneName
 
 QUEUED: Final = "noonmark.run.queued.v1"
+SEVERAL_QUEUED: Final = "noonmark.runs.queued.v1"
 
 
 class RunQueued(BaseModel):
@@ -30,6 +31,34 @@ class RunQueued(BaseModel):
     scheduled_for: Annotated[datetime, Field(description="Part of the run's key; selects the partition.")]
     fence: Annotated[int, Field(ge=1, description="Fencing token of this enqueueing.")]
     job_version: Annotated[int, Field(ge=1, description="Version of the job that the run was planned with.")]
+
+
+QueuedRun = tuple[
+    Annotated[UUID, Field(description="The run.")],
+    Annotated[UUID, Field(description="Its job.")],
+    Annotated[str, Field(description="The namespace of the job.")],
+    Annotated[datetime, Field(description="The nominal instant.")],
+    Annotated[int, Field(ge=1, description="Fencing token of this enqueueing.")],
+    Annotated[int, Field(ge=1, description="Version of the job that the run was planned with.")],
+]
+"""A run in a message with several: the members of `RunQueued`, without pool and lane, in a fixed order."""
+
+
+class RunsQueued(BaseModel):
+    """Runs of one lane of a pool, in the order of the queue. Each is started and settled by itself."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    pool: str
+    lane: LaneName
+    runs: Annotated[
+        list[QueuedRun],
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="For each run: id, job id, namespace, instant, fence, job version.",
+        ),
+    ]
 
 
 class RunExtensions(BaseModel):

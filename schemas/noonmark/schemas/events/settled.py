@@ -5,13 +5,14 @@ Nearly all outcomes are plain successes; fields that only some outcomes have cos
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
+
+import msgspec
+import orjson
 
 from noonmark.schemas.events.lifecycle import SETTLED, render_event, shortened
 
@@ -19,8 +20,7 @@ MAX_MESSAGE_BYTES: Final = 900_000
 """Kafka's default limit is 1,048,588 bytes, with key, headers and framing."""
 
 
-@dataclass(slots=True)
-class SettledRun:
+class SettledRun(msgspec.Struct, gc=False):
     """One outcome for `settled_event`, with the fields of `RunOutcome` that every outcome has, in order."""
 
     run_id: UUID
@@ -40,15 +40,13 @@ class SettledRun:
 
     def detailed(self, *, result: str | None = None, traceparent: str | None = None) -> DetailedRun:
         """Return the outcome with what only some outcomes have."""
-        facts = {name: getattr(self, name) for name in _FIELDS}
-        return DetailedRun(**facts, result=result, traceparent=traceparent)
+        return DetailedRun(**_fields(self), result=result, traceparent=traceparent)
 
 
-_FIELDS: Final = tuple(field.name for field in dataclasses.fields(SettledRun))
+_FIELDS: Final = SettledRun.__struct_fields__
 
 
-@dataclass(slots=True)
-class DetailedRun(SettledRun):
+class DetailedRun(SettledRun, gc=False):
     """An outcome with what only some outcomes have.
 
     Attributes:
@@ -59,6 +57,8 @@ class DetailedRun(SettledRun):
     result: str | None = None
     traceparent: str | None = None
 
+
+_encode: Final = msgspec.json.Encoder().encode
 
 _Published = SettledRun | dict[str, Any]
 """An outcome as it is published: a plain one, or a document with optional fields."""
@@ -77,7 +77,7 @@ def settled_event(namespace: str, outcomes: Sequence[SettledRun], *, at: datetim
         outcomes: the outcomes, recorded together.
         at: time of the event, by the database's clock.
     """
-    return render_event(SETTLED, namespace, {"outcomes": [_published(one) for one in outcomes]}, at)
+    return render_event(SETTLED, namespace, _data([_published(one) for one in outcomes]), at)
 
 
 def settled_events(
@@ -94,20 +94,33 @@ def settled_events(
 def _split(
     namespace: str, outcomes: Sequence[_Published], at: datetime | None, max_bytes: int
 ) -> list[bytes]:
-    value = render_event(SETTLED, namespace, {"outcomes": outcomes}, at)
+    value = render_event(SETTLED, namespace, _data(outcomes), at)
     if len(value) <= max_bytes:
         return [value]
     if len(outcomes) == 1:
         one = outcomes[0]
         cut = {**one, "error": shortened(one["error"])} if isinstance(one, dict) else one
-        return [render_event(SETTLED, namespace, {"outcomes": [cut]}, at)]
+        return [render_event(SETTLED, namespace, _data([cut]), at)]
     middle = len(outcomes) // 2
     halves = (outcomes[:middle], outcomes[middle:])
     return [event for half in halves for event in _split(namespace, half, at, max_bytes)]
 
 
+def _data(outcomes: Sequence[_Published]) -> object:
+    """Return the data of an event. Plain outcomes are encoded at once, in half the time."""
+    if any(isinstance(one, dict) for one in outcomes):
+        return {"outcomes": [one if isinstance(one, dict) else _fields(one) for one in outcomes]}
+    return orjson.Fragment(_encode({"outcomes": outcomes}))
+
+
+def _fields(outcome: SettledRun) -> dict[str, Any]:
+    return {name: getattr(outcome, name) for name in _FIELDS}
+
+
 def _published(outcome: SettledRun) -> _Published:
     """Add the optional fields that an outcome has; one without any is returned as it is."""
+    if outcome.error is None and type(outcome) is SettledRun:
+        return outcome
     result = outcome.result if isinstance(outcome, DetailedRun) else None
     optional = {
         "traceparent": outcome.traceparent if isinstance(outcome, DetailedRun) else None,
@@ -115,4 +128,4 @@ def _published(outcome: SettledRun) -> _Published:
         "error_digest": None if outcome.error is None else digest(outcome.error),
     }
     present = {name: value for name, value in optional.items() if value is not None}
-    return {**{name: getattr(outcome, name) for name in _FIELDS}, **present} if present else outcome
+    return {**_fields(outcome), **present}

@@ -29,7 +29,7 @@ from noonmark.schemas.problems.types import (
     UNAVAILABLE,
     ProblemType,
 )
-from noonmark.service.database_errors import DbFault, classify
+from noonmark.service.database_errors import DbFault, classify, is_locked_out, log_fault
 from noonmark.store.jobs.requests import Reason, Result
 from noonmark.telemetry.logs import get_logger
 
@@ -195,8 +195,10 @@ def _database(request: Request, error: Exception) -> Response:
     raw = error.orig if isinstance(error, DBAPIError) and isinstance(error.orig, Exception) else error
     if not isinstance(error, PoolTimeout) and classify(raw) is DbFault.PERMANENT:
         return internal(request, error)
-    _log.warning("database_unavailable", request_id=_id(request), error=str(raw).strip())
+    log_fault(_log, raw, request_id=_id(request))
     detail = "the database does not respond, or is too busy"
+    if is_locked_out(raw):
+        detail = "another session holds a lock that the request needs; try again"
     return _answer(request, ProblemError(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS}))
 
 

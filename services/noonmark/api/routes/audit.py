@@ -13,7 +13,8 @@ from noonmark.api.requests.routing import Caller, NamespaceParameter, needs, res
 from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.audit import AuditItem, OutcomeName
 from noonmark.schemas.api.common import Page
-from noonmark.store.access.audit import AuditFilter, Outcome, list_entries
+from noonmark.store.access.audit import Outcome
+from noonmark.store.views.audit import AuditFilter, list_entries
 
 router = resource("audit")
 

@@ -9,7 +9,7 @@ from fastapi import Query
 from noonmark.api.requests.routing import Caller, needs, resource
 from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.ids import FoundId, FoundIds
-from noonmark.store.views.ids import IdKind, find_ids
+from noonmark.store.views.ids import IdKind, IdState, find_ids
 
 router = resource("ids")
 
@@ -25,6 +25,7 @@ _PREFIX: Final = (
 def find(
     prefix: Annotated[str, Query(pattern=_PREFIX, description="At least the first 8 characters of the id.")],
     kind: Annotated[IdKind | None, Query(description="Only jobs, or only runs.")] = None,
+    state: Annotated[IdState | None, Query(description="Only jobs and runs in this state.")] = None,
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> FoundIds:
     """Find the jobs and runs whose id begins with a prefix, in all namespaces that the credential can read.
@@ -36,7 +37,7 @@ def find(
         rows = [
             row
             for one in ([kind] if kind else get_args(IdKind))
-            for row in find_ids(session.sql, digits, one, limit=_MOST + 1)
+            for row in find_ids(session.sql, digits, one, state=state, limit=_MOST + 1)
         ]
     allowed = [row for row in rows if caller.may(Permission.RUNS_READ, row["namespace"])]
     return FoundIds(items=[FoundId.model_validate(row) for row in allowed[:_MOST]], more=len(allowed) > _MOST)

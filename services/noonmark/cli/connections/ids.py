@@ -36,8 +36,19 @@ def is_prefix(given: str) -> bool:
     return all((one == "-") == (place == "-") for one, place in zip(given, _WHOLE, strict=False))
 
 
-def run_ids(given: Iterable[str]) -> tuple[UUID, ...]:
+def is_short_prefix(given: str) -> bool:
+    """Return whether a text looks like the beginning of an id, with fewer characters than commands take."""
+    has_digit = any(one.isdigit() for one in given)
+    return 4 <= len(given) < LEAST and has_digit and _DIGITS.fullmatch(given) is not None
+
+
+def run_ids(given: Iterable[str], *, by_job: str = "", state: str | None = None) -> tuple[UUID, ...]:
     """Return the ids of runs, each once, that are given by their ids or by the first characters of them.
+
+    Args:
+        given: ids, or the beginnings of ids.
+        by_job: the command that does the same for all runs of a job, up to its `--job`; empty for none.
+        state: the state of runs that are meant: a beginning names one of them if it can.
 
     Raises:
         CliError: one is no id, no run has such an id, or several have.
@@ -45,9 +56,11 @@ def run_ids(given: Iterable[str]) -> tuple[UUID, ...]:
     wanted = tuple(dict.fromkeys(given))
     for one in wanted:
         if as_uuid(one) is None and not is_prefix(one):
+            name = quote(printable(one))
+            hint = f"`{by_job} --job {name}` selects the runs of a job; " if by_job else ""
             raise CliError(
-                f"run {one!r} is not an id, nor the first {LEAST} or more characters of one;"
-                f" `noonmark run list --job {quote(printable(one))}` lists the runs of a job",
+                f"run {one!r} is not an id, nor the first {LEAST} or more characters of one; {hint}"
+                f"`noonmark run list --job {name}` lists the runs of a job",
                 ExitCode.USAGE,
             )
     if all(map(as_uuid, wanted)):
@@ -55,30 +68,38 @@ def run_ids(given: Iterable[str]) -> tuple[UUID, ...]:
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
 
     with client(operator_settings()) as api:
-        return tuple(dict.fromkeys(as_uuid(one) or _run_of(api, one) for one in wanted))
+        return tuple(dict.fromkeys(as_uuid(one) or _run_of(api, one, state) for one in wanted))
 
 
-def run_id(given: str) -> UUID:
+def run_id(given: str, *, state: str | None = None) -> UUID:
     """Return the id of one run; see `run_ids`."""
-    return run_ids([given])[0]
+    return run_ids([given], state=state)[0]
 
 
-def _run_of(api: Client, prefix: str) -> UUID:
-    if (found := completed(api, prefix, "run")) is None:
+def _run_of(api: Client, prefix: str, state: str | None) -> UUID:
+    found = completed(api, prefix, "run", state) if state is not None else None
+    if found is None and (found := completed(api, prefix, "run")) is None:
         raise CliError(f"no run has an id that begins with {prefix}; run `noonmark run list`")
     return found
 
 
-def completed(api: Client, prefix: str, kind: str | None = None) -> UUID | None:
+def completed(api: Client, prefix: str, kind: str | None = None, state: str | None = None) -> UUID | None:
     """Return the only id that begins with a prefix, of jobs and runs or of one kind; None if there is none.
+
+    Args:
+        api: client of the API.
+        prefix: the beginning of the id.
+        kind: job or run; None for both.
+        state: only those in this state.
 
     Raises:
         CliError: several do; with all of them.
     """
-    answer = api.ids.find(prefix, kind=kind)
+    answer = api.ids.find(prefix, kind=kind, state=state)
     found = answer["items"]
     if len(found) > 1:
         names = [f"  {one['id']}  {printable(one['job_name'] or '-')} ({one['state']})" for one in found]
-        head = f"several {kind or 'job and run'} ids begin with {prefix}; give more characters:"
+        what = f"{state} {kind}" if state and kind else kind or "job and run"
+        head = f"several {what} ids begin with {prefix}; give more characters:"
         raise CliError("\n".join([head, *names, *(["  …"] if answer["more"] else [])]))
     return UUID(str(found[0]["id"])) if found else None

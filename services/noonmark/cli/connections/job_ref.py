@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
 from noonmark.cli.connections.api_pages import MISSING, or_missing
-from noonmark.cli.connections.ids import completed, is_prefix
+from noonmark.cli.connections.ids import LEAST, completed, is_prefix, is_short_prefix
 from noonmark.cli.terminal.options import as_uuid
+from noonmark.cli.terminal.output import printable
 from noonmark.cli.terminal.problems import CliError
 
 if TYPE_CHECKING:
@@ -50,11 +52,9 @@ def id_of(client: Client, job: str, namespace: str | None) -> str:
     if found is None and is_prefix(job) and (completed_id := completed(client, job, "job")) is not None:
         return str(completed_id)
     if found is None:
-        searched = namespace or client.namespace
-        where = f" in namespace {searched}" if searched else ""
         raise CliError(
-            f"recurring job {job!r} does not exist{where}; run `noonmark job list`, or give the"
-            " id of a one-time job"
+            f"recurring {_absent(client, job, namespace)}; run `noonmark job list`, or give the id of a"
+            " one-time job"
         )
     return str(found["id"])
 
@@ -73,7 +73,7 @@ def any_id_of(client: Client, job: str, namespace: str | None) -> str:
     if not found and is_prefix(job) and (completed_id := completed(client, job, "job")) is not None:
         return str(completed_id)
     if not found:
-        raise CliError(missing_job(client, job, namespace))
+        raise CliError(f"{_absent(client, job, namespace)}; run `noonmark job list`")
     living = [one for one in found if one["state"] != "cancelled"] or found[:1]
     if len(living) > 1:
         ids = ", ".join(str(one["id"]) for one in living)
@@ -108,13 +108,12 @@ def require_job(client: Client, job: UUID | str | None, namespace: str | None) -
         with or_missing(missing_job(client, reference, None)):
             client.jobs.get(reference)
     elif not client.jobs.list(name=reference, namespace=namespace, limit=1).page().items:
-        raise CliError(missing_job(client, reference, namespace))
+        raise CliError(f"{_absent(client, reference, namespace)}; run `noonmark job list`")
 
 
 def missing_job(client: Client, job: str, namespace: str | None) -> str:
     """Return the message for a job that does not exist; for a name, with the namespace if it is known."""
-    searched = (namespace or client.namespace) if as_uuid(job) is None else None
-    where = f" in namespace {searched}" if searched else ""
+    where = _where(client, namespace) if as_uuid(job) is None else ""
     return f"job {job!r} does not exist{where}; run `noonmark job list`"
 
 
@@ -129,3 +128,31 @@ def namespace_of(client: Client, named: str | None) -> str:
 def read_job(client: Client, job_id: str) -> Answer:
     """Read a job with its ETag."""
     return client.request("GET", f"/v1/jobs/{job_id}")
+
+
+def _absent(client: Client, name: str, namespace: str | None) -> str:
+    """Return that no job has a name, and what may be meant by it."""
+    return f"job {name!r} does not exist{_where(client, namespace)}{_meant(client, name, namespace)}"
+
+
+def _where(client: Client, namespace: str | None) -> str:
+    searched = namespace or client.namespace
+    return f" in namespace {searched}" if searched else ""
+
+
+def _meant(client: Client, name: str, namespace: str | None) -> str:
+    """Return what may be meant by a name that no job has: a similar one, or an id that is given too short.
+
+    One page of the namespace's recurring jobs is compared, the newest: a hint must not take long.
+    """
+    if is_short_prefix(name):
+        return f" (to give a job by its id, write at least its first {LEAST} characters)"
+    from noonmark.client import ApiError  # noqa: PLC0415 - httpx takes a while to load
+
+    try:
+        listed = client.jobs.list(namespace=namespace, recurring=True, state=_LIVE, limit=200).page().items
+    except ApiError:  # what the hint needs is not what the command needs
+        return ""
+    by_fold = {str(job["name"]).casefold(): str(job["name"]) for job in listed if job["name"]}
+    near = get_close_matches(name.casefold(), by_fold, n=1)
+    return f" (did you mean {printable(by_fold[near[0]])!r}?)" if near else ""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 TIMES: Final = "15m, 2h or 7d ago, yesterday, 2026-11-27, 2026-11-27T09:00, or RFC 3339"
 """The forms of a time, for help texts."""
 
+TIMES_AHEAD: Final = "15m or in 2h (from now), tomorrow, 2026-11-27T09:00, or RFC 3339"
+"""The forms of a time that is usually in the future, for help texts."""
+
 PeriodZone = Annotated[
     str | None,
     typer.Option("--zone", help="Time zone of days and times without an offset. (default: UTC)"),
@@ -29,6 +32,8 @@ _LOCAL: Final = re.compile(
     r"(?:[Tt ](?P<clock>[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?))?"
 )
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_AROUND: Final = re.compile(r"^in\s+|\s+ago$", re.IGNORECASE)
+_AHEAD: Final = re.compile(r"in\s+(?P<span>\S+)", re.IGNORECASE)
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 _LATEST: Final = datetime(9998, 1, 1, tzinfo=UTC)
 
@@ -74,11 +79,12 @@ class Period:
         end = read_time(until, zone, now=now, option=names[1])
         if first is not None and end is not None and first >= end:
             raise CliError(
-                f"{names[0]} ({_shown(first)}) is not before {names[1]} ({_shown(end)}): the period is empty",
+                f"{names[0]} ({shown_time(first)}) is not before {names[1]} ({shown_time(end)}):"
+                " the period is empty",
                 ExitCode.USAGE,
             )
         given = zip(names, (first, end), strict=True)
-        return cls(first, end, " ".join(f"{name} {_shown(at)}" for name, at in given if at is not None))
+        return cls(first, end, " ".join(f"{name} {shown_time(at)}" for name, at in given if at is not None))
 
 
 OPEN: Final = Period(None, None, "")
@@ -110,15 +116,23 @@ def until_option(what: str, *flags: str, default: str = "") -> typer.models.Opti
 
 
 def read_time(
-    given: str | None, zone: str | None = None, *, now: datetime | None = None, option: str = "--since"
+    given: str | None,
+    zone: str | None = None,
+    *,
+    now: datetime | None = None,
+    option: str = "--since",
+    ahead: bool = False,
 ) -> datetime | None:
-    """Parse a point in time: a time span ago, a word, a day, a local time, or an RFC 3339 instant.
+    """Parse a point in time: a time span, a word, a day, a local time, or an RFC 3339 instant.
+
+    `15m ago` is in the past and `in 15m` in the future, whatever `ahead` is.
 
     Args:
         given: the text; None stays None.
         zone: zone of a day or time without an offset; None for UTC.
         now: the current instant, for tests.
         option: the option, for messages.
+        ahead: a span such as `15m` counts from now to the future, not to the past.
 
     Raises:
         CliError: it is none of these, or the zone has no such time, or two.
@@ -127,27 +141,33 @@ def read_time(
         return None
     now = now or datetime.now(UTC)
     text = given.strip()
-    if _NUMBER.fullmatch(text):
+    if _NUMBER.fullmatch(bare := _AROUND.sub("", text)):
         raise CliError(
-            f"{option} {given} has no unit; write {text}m, {text}h or {text}d for a time ago, or a day such"
-            f" as {now:%Y-%m-%d}",
+            f"{option} {given} has no unit; write {bare}m, {bare}h or {bare}d for a time"
+            f" {'from now' if ahead else 'ago'}, or a day such as {now:%Y-%m-%d}",
             ExitCode.USAGE,
         )
     try:
-        at = _parsed(text, zone, now, option)
+        at = _parsed(text, zone, now, option, ahead=ahead)
     except (ValueError, OverflowError):
         at = None
     if at is None or not _EARLIEST <= at < _LATEST:
+        span, day = ("from now", "tomorrow") if ahead else ("ago", "yesterday")
         raise CliError(
-            f"{option} {given!r} is not a time; write a time span ago such as 15m, 2h or 7d, a day such as"
-            f" yesterday or {now:%Y-%m-%d}, a time such as {now:%Y-%m-%dT%H:%M}, or an instant such as"
+            f"{option} {given!r} is not a time; write a time span {span} such as 15m, 2h or 7d, a day such as"
+            f" {day} or {now:%Y-%m-%d}, a time such as {now:%Y-%m-%dT%H:%M}, or an instant such as"
             f" {now:%Y-%m-%dT%H:%M:%SZ}",
             ExitCode.USAGE,
         )
     return at
 
 
-def _parsed(text: str, zone: str | None, now: datetime, option: str) -> datetime | None:
+def shown_time(at: datetime) -> str:
+    """Return an instant as RFC 3339, as options and documents take it."""
+    return at.isoformat().replace("+00:00", "Z")
+
+
+def _parsed(text: str, zone: str | None, now: datetime, option: str, *, ahead: bool) -> datetime | None:
     """Return the instant, or None if the text has no known form.
 
     Raises:
@@ -159,8 +179,10 @@ def _parsed(text: str, zone: str | None, now: datetime, option: str) -> datetime
     if word in _DAYS:
         local_now = _zone_of(zone).local(now)
         return _instant(datetime.combine(local_now + timedelta(days=_DAYS[word]), time()), zone, option)
-    if (seconds := as_seconds(text)) is not None:
-        return now - timedelta(seconds=seconds)
+    named_ahead = _AHEAD.fullmatch(text)
+    if (seconds := as_seconds(named_ahead["span"] if named_ahead else text)) is not None:
+        to_the_future = named_ahead is not None or (ahead and not word.endswith(" ago"))
+        return now + timedelta(seconds=seconds if to_the_future else -seconds)
     found = _LOCAL.fullmatch(text)
     if found is not None:
         clock = found["clock"] or "00:00"
@@ -211,7 +233,3 @@ def _zone_of(name: str | None) -> Zone:
         return load_zone(name)
     except ZoneError as error:
         raise CliError(f"--zone: {error}", ExitCode.USAGE) from error
-
-
-def _shown(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")

@@ -15,12 +15,14 @@ from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import InNamespace, any_id_of, id_of
 from noonmark.cli.connections.periods import TIMES, Period, PeriodZone, read_time
 from noonmark.cli.jobs.backfill_plans import PlanPage, PlanRequest, read_plan
+from noonmark.cli.terminal.bulk_requests import agree
 from noonmark.cli.terminal.options import After, AsJson, Limit, OneNamespace, read_uuid
 from noonmark.cli.terminal.output import (
     Column,
     field,
     instant,
     is_terminal,
+    local_text,
     shortened,
     show_fields,
     show_json,
@@ -114,7 +116,7 @@ def start(
         job_id = id_of(api, job, namespace)
         if not yes:
             _print_plan(api.jobs.backfill(job_id, from_at, until_at, mode=mode.value, dry_run=True))
-            typer.confirm("Start it?", abort=True)
+            agree("Start it?", yes=yes)
         started = api.jobs.backfill(job_id, from_at, until_at, mode=mode.value)
     if as_json:
         # As in `plan --json`: `instants` is the number of instants in the range.
@@ -251,7 +253,7 @@ def cancel(
 
 _FIRE_COLUMNS = (
     field("at", "UTC"),
-    Column("LOCAL", lambda row: row["local"]),
+    Column("LOCAL", lambda row: local_text(datetime.fromisoformat(row["local"]))),
     Column("NOTE", lambda row: row["note"] or "", elastic=True),
 )
 

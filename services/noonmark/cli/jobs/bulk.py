@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -14,6 +14,7 @@ from noonmark.cli.jobs.selection import JobSelection
 from noonmark.cli.terminal.bulk_requests import agree, may_ask, progress
 from noonmark.cli.terminal.output import counted, printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, explain
+from noonmark.core.states import JobState
 
 if TYPE_CHECKING:
     from noonmark.client import Client
@@ -35,11 +36,23 @@ class BulkRequest:
         verb: the command: pause, resume or trigger.
         past: what a job is afterwards: paused.
         send: sends it for the job with this id.
+        state: the state that it leads to; it changes nothing about a job in this state. None: it always
+            does something.
     """
 
     verb: str
     past: str
     send: Callable[[Client, str], Mapping[str, Any]]
+    state: JobState | None = None
+
+    def outcome(self, answer: Mapping[str, Any]) -> str:
+        """Return what an answer of the API says about the job, to follow its name."""
+        # An older API does not say whether it changed something.
+        return f"is {self.past}" if answer.get("changed", True) else self.nothing("was")
+
+    def nothing(self, verb: str) -> str:
+        """Return that jobs were in the state already, to follow their names; `verb` is was or were."""
+        return f"{verb} {self.state} already: nothing to {self.verb}"
 
 
 def carry_out(
@@ -55,6 +68,9 @@ def carry_out(
 
     with client(operator_settings()) as api:
         jobs = selection.read(api)
+        if not jobs and (left := _unchanged(api, request, selection)):
+            _show_nothing(request, left, dry_run=dry_run, as_json=as_json)
+            return
         if not jobs and not dry_run:
             place = namespace_of(api, selection.namespace)
             raise CliError(
@@ -74,7 +90,7 @@ def carry_out(
     else:
         for item in items:
             done = (
-                f"is {request.past}" if item["error"] is None else f"is not {request.past}: {item['error']}"
+                request.outcome(item) if item["error"] is None else f"is not {request.past}: {item['error']}"
             )
             print(f"job {_name(item)} {done}")
         print(f"{len(jobs) - refused} of {counted(len(jobs), 'job')} {request.past}")
@@ -94,7 +110,8 @@ def _one(
 
     item: dict[str, Any] = {"id": job["id"], "name": job["name"], "error": None, "run_id": None}
     try:
-        item["run_id"] = request.send(api, str(job["id"])).get("run_id")
+        answer = request.send(api, str(job["id"]))
+        item |= {name: answer[name] for name in ("run_id", "changed") if name in answer}
     except ClientError as error:
         if not isinstance(error, ApiError) or error.status not in _REFUSALS:
             found = explain(error)
@@ -107,6 +124,20 @@ def _one(
     if total > ASKS_ABOVE:
         progress(number, total)
     return item
+
+
+def _unchanged(api: Client, request: BulkRequest, selection: JobSelection) -> list[Mapping[str, Any]]:
+    """Return the jobs of a selection that are already in the state that the request leads to."""
+    return replace(selection, states=(request.state.value,)).read(api) if request.state is not None else []
+
+
+def _show_nothing(
+    request: BulkRequest, jobs: list[Mapping[str, Any]], *, dry_run: bool, as_json: bool
+) -> None:
+    if as_json:
+        show_json({"dry_run": dry_run, "matched": 0, "refused": 0, "items": []})
+    else:
+        print(f"{_named(jobs)} {request.nothing('was' if len(jobs) == 1 else 'were')}")
 
 
 def _show_plan(request: BulkRequest, jobs: list[Mapping[str, Any]], *, as_json: bool) -> None:

@@ -48,6 +48,9 @@ for _command in (
 ):
     app.command()(_command)
 
+_PAUSES = {"job": "a pause of this job", "namespace": "a pause of its namespace"}
+"""The values of `paused_by`, which does not name a person."""
+
 _OPTIONAL = frozenset({"document", "payload_hidden", "held_instants"})
 
 State = StrEnum("State", {state.name: state.value for state in JobState})  # type: ignore[misc]
@@ -170,6 +173,8 @@ def job_fields(job: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields to show of a job: its state, then its document with all defaults."""
     shown = {name: value for name, value in with_instants(job).items() if name not in _OPTIONAL}
     shown |= {name: value for name, value in job["document"].items() if name not in shown}
+    if job["paused_by"] is not None:
+        shown["paused_by"] = _PAUSES[job["paused_by"]]
     if job["payload_hidden"]:
         shown["payload"] = "(hidden: the key may not read payloads)"
     if job["held_instants"] is not None:

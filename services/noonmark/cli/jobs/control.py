@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,10 +13,18 @@ from noonmark.cli.jobs.bulk import BulkRequest, carry_out
 from noonmark.cli.jobs.selection import JobSelection
 from noonmark.cli.runs.retry import finish
 from noonmark.cli.terminal.bulk_requests import DryRun, Yes
-from noonmark.cli.terminal.options import AsJson, Labels, LaneName, Missed, NamePattern
+from noonmark.cli.terminal.json_values import JSON_FORMS, read_json_option
+from noonmark.cli.terminal.options import (
+    AsJson,
+    Labels,
+    LaneName,
+    Missed,
+    NamePattern,
+    duration_option,
+)
 from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode
-from noonmark.core.states import JobState, ResumeChoice
+from noonmark.core.states import JobState, ResumeChoice, RunState
 
 if TYPE_CHECKING:
     from noonmark.client import Client
@@ -51,11 +58,12 @@ def pause(
     def send(client: Client, job_id: str) -> Mapping[str, Any]:
         return client.jobs.pause(job_id, reason)
 
+    request = BulkRequest("pause", "paused", send, JobState.PAUSED)
     if _is_one(job, label, name, dry_run=dry_run):
-        _request(job, namespace, send, "is paused", as_json)
+        _request(job, namespace, request, as_json)
         return
     selection = JobSelection.make(namespace, label, name, (JobState.ACTIVE.value,))
-    carry_out(BulkRequest("pause", "paused", send), selection, dry_run=dry_run, yes=yes, as_json=as_json)
+    carry_out(request, selection, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def resume(
@@ -77,25 +85,32 @@ def resume(
     def send(client: Client, job_id: str) -> Mapping[str, Any]:
         return client.jobs.resume(job_id, missed.value)
 
+    request = BulkRequest("resume", "resumed", send, JobState.ACTIVE)
     if _is_one(job, label, name, dry_run=dry_run):
-        _request(job, namespace, send, "is resumed", as_json)
+        _request(job, namespace, request, as_json)
         return
     selection = JobSelection.make(namespace, label, name, (JobState.PAUSED.value,))
-    carry_out(BulkRequest("resume", "resumed", send), selection, dry_run=dry_run, yes=yes, as_json=as_json)
+    carry_out(request, selection, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def cancel(
     *, job: Job, reason: Reason = None, namespace: InNamespace = None, as_json: AsJson = False
 ) -> None:
     """Cancel a job permanently, and its unfinished runs, including running ones."""
-    _request(
-        job, namespace, lambda client, job_id: client.jobs.cancel(job_id, reason), "is cancelled", as_json
-    )
+
+    def send(client: Client, job_id: str) -> Mapping[str, Any]:
+        return client.jobs.cancel(job_id, reason)
+
+    _request(job, namespace, BulkRequest("cancel", "cancelled", send, JobState.CANCELLED), as_json)
 
 
 def delete(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) -> None:
     """Cancel a job permanently, and its runs that have not started; running runs continue."""
-    _request(job, namespace, lambda client, job_id: client.jobs.delete(job_id), "is cancelled", as_json)
+
+    def send(client: Client, job_id: str) -> Mapping[str, Any]:
+        return client.jobs.delete(job_id)
+
+    _request(job, namespace, BulkRequest("delete", "cancelled", send, JobState.CANCELLED), as_json)
 
 
 def trigger(
@@ -104,7 +119,8 @@ def trigger(
     label: Labels = None,
     name: NamePattern = None,
     payload: Annotated[
-        str | None, typer.Option("--payload", help="JSON payload of this run. (default: that of the job)")
+        str | None,
+        typer.Option("--payload", help=f"Payload of this run: {JSON_FORMS}. (default: that of the job)"),
     ] = None,
     priority: Annotated[
         LaneName | None, typer.Option("--priority", help="Lane of this run. (default: that of the job)")
@@ -113,7 +129,7 @@ def trigger(
         bool, typer.Option("--wait", help="Wait until the run finishes; exits 1 unless it succeeded.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=604_800, help="Maximum wait in seconds, with --wait.")
+        float, duration_option("--timeout", help_text="Maximum wait, with --wait", most=604_800)
     ] = 300.0,
     namespace: InNamespace = None,
     dry_run: DryRun = False,
@@ -124,7 +140,7 @@ def trigger(
 
     With --label or --name, run all active recurring jobs that match.
     """
-    given = _payload(payload)
+    given = read_json_option(payload, "--payload")
     lane = priority.value if priority is not None else None
 
     def send(client: Client, job_id: str) -> Mapping[str, Any]:
@@ -146,7 +162,18 @@ def trigger(
         answer = send(api, job_id)
         run_id = answer["run_id"]
         ended = api.runs.wait(run_id, timeout) if wait else None
-    finish(run_id, answer, ended, as_json=as_json, done="is queued")
+        made = api.runs.get(run_id) if ended is None else ended
+    if ended is None:
+        answer = {**answer, "state": made["state"], "reason": made["reason"]}
+    finish(run_id, answer, ended, as_json=as_json, done=_became(made))
+
+
+def _became(run: Mapping[str, Any]) -> str:
+    """Return what a triggered run has become: it may wait, or be skipped, by the rules of its job."""
+    if run["state"] not in (RunState.WAITING, RunState.SKIPPED):
+        return "is queued"
+    verb = "waits" if run["state"] == RunState.WAITING else "is skipped and will not run"
+    return f"{verb} ({printable(run['reason'] or '-')}): `noonmark why {run['id']}` says why"
 
 
 def _is_one(job: str | None, label: Sequence[str] | None, pattern: str | None, *, dry_run: bool) -> bool:
@@ -166,30 +193,15 @@ def _is_one(job: str | None, label: Sequence[str] | None, pattern: str | None, *
     return job is not None
 
 
-def _payload(given: str | None) -> Any:
-    if given is None:
-        return None
-    try:
-        return json.loads(given)
-    except (ValueError, RecursionError) as error:
-        raise CliError(f"--payload is not JSON: {error}", ExitCode.USAGE) from error
-
-
-def _request(
-    job: str | None,
-    namespace: str | None,
-    give: Callable[[Client, str], Mapping[str, Any]],
-    done: str,
-    as_json: bool,
-) -> None:
+def _request(job: str | None, namespace: str | None, request: BulkRequest, as_json: bool) -> None:
     """Send a request about a job and print the result: the API answers after its commit."""
     assert job is not None
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
         job_id = id_of(api, job, namespace)
-        answer = give(api, job_id)
+        answer = request.send(api, job_id)
     if as_json:
         show_json(answer or {"id": job_id})
     else:
-        print(f"job {printable(job)} {done}; `noonmark job show {job_id}` shows it")
+        print(f"job {printable(job)} {request.outcome(answer)}; `noonmark job show {job_id}` shows it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,10 @@ import typer
 
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import InNamespace, Job, id_of, read_job
-from noonmark.cli.terminal.options import AsJson, LaneName, read_labels
+from noonmark.cli.connections.periods import TIMES_AHEAD, read_time, shown_time
+from noonmark.cli.jobs.created import created_text
+from noonmark.cli.terminal.json_values import JSON_FORMS, read_json_option, reads_stdin
+from noonmark.cli.terminal.options import AsJson, LaneName, duration_option, read_labels
 from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, field_text, file_reason
 
@@ -42,28 +44,38 @@ def create(
         str | None, typer.Option("--handler", help="Handler of a Python job; implies --type python.")
     ] = None,
     payload: Annotated[
-        str | None, typer.Option("--payload", help="Payload as JSON; its form depends on the type.")
+        str | None,
+        typer.Option("--payload", help=f"Payload: {JSON_FORMS}; its form depends on the type."),
     ] = None,
     schedule: Annotated[
         str | None, typer.Option("--schedule", help="Cron expression, or schedule object as JSON.")
     ] = None,
-    zone: Annotated[str | None, typer.Option("--zone", help="Time zone of a cron expression.")] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option("--zone", help="Time zone of a cron expression, or of --run-at without an offset."),
+    ] = None,
     run_at: Annotated[
         str | None,
-        typer.Option("--run-at", help="Instant of a one-time job. (default without --schedule: now)"),
+        typer.Option(
+            "--run-at",
+            metavar="TIME",
+            help=f"When a one-time job is due: {TIMES_AHEAD}. (default without --schedule: now)",
+        ),
     ] = None,
     priority: Annotated[LaneName | None, typer.Option("--priority", help="Lane of the job's runs.")] = None,
     pool: Annotated[
         str | None, typer.Option("--pool", help="Pool of workers that executes the runs.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", help="Timeout of an attempt in seconds.")
+        float | None,
+        duration_option("--timeout", help_text="Timeout of an attempt", least=0.001, most=86_400),
     ] = None,
     max_retries: Annotated[
         int | None, typer.Option("--max-retries", help="Maximum number of retries.")
     ] = None,
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="KEY:VALUE", help="Label; repeatable.")
+        list[str] | None,
+        typer.Option("--label", metavar="KEY:VALUE", help="Label, also as KEY=VALUE; repeatable."),
     ] = None,
     idempotency_key: Annotated[
         str | None,
@@ -73,13 +85,15 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a job from options, a file, or both."""
+    if file == "-" and reads_stdin(payload):
+        raise CliError("--file and --payload cannot both read standard input", ExitCode.USAGE)
     given: dict[str, Any] = {
         "type": kind or ("python" if handler and file is None else None),
         "name": name,
         "handler": handler,
-        "payload": _json_of(payload, "--payload"),
-        "schedule": _schedule_of(schedule, zone),
-        "run_at": run_at,
+        "payload": read_json_option(payload, "--payload"),
+        "schedule": _schedule_of(schedule, zone if schedule is not None or run_at is None else None),
+        "run_at": _run_at_of(run_at, zone),
         "priority": priority.value if priority is not None else None,
         "pool": pool,
         "timeout_seconds": timeout,
@@ -103,10 +117,11 @@ def create(
 
     with client(operator_settings()) as api:
         created = api.jobs.create({**documents[0], **options})
+        told = "" if as_json else created_text(api, created)
     if as_json:
         show_json(created)
     else:
-        print(f"job {created['id']} created; run `noonmark job show {created['id']}` to see it")
+        print(told)
 
 
 def edit(*, job: Job, namespace: InNamespace = None, as_json: AsJson = False) -> None:
@@ -240,19 +255,16 @@ def _reason(error: OSError | ValueError) -> str:
     return file_reason(error) if isinstance(error, OSError) else str(error).lower()
 
 
-def _json_of(given: str | None, option: str) -> Any:
-    if given is None:
-        return None
-    try:
-        return json.loads(given)
-    except (ValueError, RecursionError) as error:
-        raise CliError(f"{option} is not JSON: {error}", ExitCode.USAGE) from error
+def _run_at_of(given: str | None, zone: str | None) -> str | None:
+    """Return `run_at` of the document: an instant in the past is a missed one, as in documents."""
+    at = read_time(given, zone, option="--run-at", ahead=True)
+    return shown_time(at) if at is not None else None
 
 
 def _schedule_of(given: str | None, zone: str | None) -> Any:
     if given is None:
         if zone is not None:
-            raise CliError("--zone needs --schedule", ExitCode.USAGE)
+            raise CliError("--zone needs --schedule or --run-at", ExitCode.USAGE)
         return None
     if given.lstrip().startswith(("{", "[")):
         if zone is not None:
@@ -260,5 +272,5 @@ def _schedule_of(given: str | None, zone: str | None) -> Any:
                 "--zone works only with a cron expression; set `timezone` in the schedule object",
                 ExitCode.USAGE,
             )
-        return _json_of(given, "--schedule")
+        return read_json_option(given, "--schedule")
     return {"cron": given, "timezone": zone} if zone is not None else given

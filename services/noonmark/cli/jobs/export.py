@@ -241,6 +241,10 @@ def _write(path: Path, text: str, *, force: bool) -> None:
     Raises:
         CliError: it exists, or cannot be written.
     """
+    if path.is_dir():
+        raise CliError(
+            f"{path} is a folder; write one file for each job to it with --folder {path}", ExitCode.USAGE
+        )
     try:
         flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if force else os.O_EXCL)
         with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:

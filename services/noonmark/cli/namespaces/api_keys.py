@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -18,6 +18,7 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
     from noonmark.auth.key_issuing import IssuedKey
+    from noonmark.client import Client
 
 app = typer.Typer(help="Manage API access.", no_args_is_help=True)
 keys = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
@@ -30,7 +31,8 @@ def _key_id(given: str) -> str:
     """Reject a value that is not a key id before it is sent: it may be a whole key with its secret."""
     if not _KEY_ID.fullmatch(given):
         raise CliError(
-            "KEY must be a key id (12 of a-z and 0-9), not the key itself; run `noonmark admin key list`",
+            "KEY must be a key id (12 of a-z and 0-9), not the name of a key nor the key itself;"
+            " `noonmark admin key list` shows the ids",
             ExitCode.USAGE,
         )
     return given
@@ -118,9 +120,10 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it once. It cannot have more permissions than its creator."""
+    grants = _grants(grant or [])
     body = {
         "name": name,
-        "grants": _grants(grant or []),
+        "grants": grants,
         "platform": platform,
         "scopes": scope or None,
         "rate_per_minute": rate,
@@ -131,14 +134,10 @@ def create(
 
     with client(operator_settings()) as api:
         made = api.keys.create(body)
-    if as_json:
-        show_json(made)
-        return
-    print(made["token"])
-    if made["signing_key"] is not None:
-        print(made["signing_key"])
-    both = "the API key, then the signing key for events" if signs else f"key {made['key_id']}"
-    print(f"{both}: {_SHOWN_ONCE}", file=sys.stderr)
+        # At once: the token cannot be read again, whatever happens to the notes.
+        _show_created(made, signs=signs, as_json=as_json)
+        for note in _unknown_places(api, grants):
+            print(f"note: {note}", file=sys.stderr)
 
 
 @keys.command("list")
@@ -227,6 +226,35 @@ def _grants(given: Sequence[str]) -> dict[str, str]:
             raise CliError(f"--grant has namespace {place!r} twice", ExitCode.USAGE)
         found[place] = role
     return found
+
+
+def _show_created(made: Mapping[str, Any], *, signs: bool, as_json: bool) -> None:
+    if as_json:
+        show_json(made)
+        return
+    print(made["token"])
+    if made["signing_key"] is not None:
+        print(made["signing_key"])
+    both = "the API key, then the signing key for events" if signs else f"key {made['key_id']}"
+    print(f"{both}: {_SHOWN_ONCE}", file=sys.stderr)
+    sys.stdout.flush()
+
+
+def _unknown_places(api: Client, grants: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note for each granted namespace that is not in use yet: its name may be misspelled."""
+    from noonmark.client import ApiError  # noqa: PLC0415
+    from noonmark.store.namespaces.namespaces import name_hint  # noqa: PLC0415 - not needed to show help
+
+    named = [place for place in grants if place not in {"*", "default"}]
+    if not named:
+        return
+    try:
+        known = [row["name"] for row in api.namespaces.list()]
+    except ApiError:  # a key that may create keys need not see every namespace
+        return
+    for place in named:
+        if place not in known:
+            yield name_hint(place, known)
 
 
 def _lifetime(given: str | None) -> int | None:

@@ -24,7 +24,7 @@ InNamespace = Annotated[
 
 def _rate(row: Any) -> str:
     if row["rate_count"] is None:
-        return ""
+        return "-"
     return f"{row['rate_count']}/{row['rate_seconds']:g}s"
 
 

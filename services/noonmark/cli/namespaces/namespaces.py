@@ -255,9 +255,11 @@ def _show(name: str, done: str, result: Mapping[str, Any], *, as_json: bool) -> 
         show_json({one: value for one, value in result.items() if one not in hidden})
         return
     jobs, runs, late = result["jobs"], result["runs"], result["jobs_with_held_instants"]
-    state = (
-        f"is {done}" if result["changed"] else f"was already {done}" if done == "paused" else "was not paused"
-    )
+    before, verb = ("paused", "pause") if done == "paused" else ("active", "resume")
+    if not (result["changed"] or jobs or runs):
+        print(f"namespace {name} was {before} already: nothing to {verb}")
+        return
+    state = f"is {done}" if result["changed"] else f"was {before} already"
     print(f"namespace {name} {state}: {counted(jobs, 'job')} {done}, ", end="")
     print(f"{counted(runs, 'run')} {'deferred' if done == 'paused' else 'queued'}")
     if late:

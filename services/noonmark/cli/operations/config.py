@@ -11,7 +11,7 @@ import typer
 
 from noonmark.cli.connections.context import origin_of, stack_addresses
 from noonmark.cli.terminal.options import AsJson
-from noonmark.cli.terminal.output import Column, field, show_json, show_list
+from noonmark.cli.terminal.output import Column, field, show_json, show_list, verdict
 from noonmark.cli.terminal.problems import ExitCode, file_reason
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def check(as_json: AsJson = False) -> None:
             show_list(rows, _COLUMNS)
         for problem in problems:
             print(problem, file=sys.stderr)
+        print(verdict(len(problems)), file=sys.stderr if problems else sys.stdout)
     if problems:
         raise typer.Exit(ExitCode.USAGE)
 

@@ -10,7 +10,7 @@ import typer
 
 from noonmark.cli.connections.context import database_errors, kafka_config, operator_settings
 from noonmark.cli.terminal.options import AsJson
-from noonmark.cli.terminal.output import printable, show_fields, show_json
+from noonmark.cli.terminal.output import printable, show_fields, show_json, verdict
 from noonmark.cli.terminal.problems import ExitCode
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def check(as_json: AsJson = False) -> None:
             print(problem)
         for table in search.unsearched:
             print(f"table {table} could not be searched for stranded rows within 30 s", file=sys.stderr)
+        print(verdict(len(problems)))
     if problems:
         raise typer.Exit(ExitCode.PROBLEM)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from noonmark.cli.connections.context import load_settings
-from noonmark.cli.terminal.options import Folder
+from noonmark.cli.terminal.options import Folder, duration_option
 from noonmark.cli.terminal.problems import CliError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def up(
     api_port: Annotated[int | None, typer.Option(help="Port of the API. (default: a free port)")] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=1, help="Seconds that the start may take. (default: 900)"),
+        duration_option("--timeout", help_text="Time that the start may take (default: 15m)"),
     ] = None,
 ) -> None:
     """Start the stack and run it until Ctrl-C or `noonmark dev down`.

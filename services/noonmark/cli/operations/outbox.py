@@ -113,7 +113,7 @@ def retry(
         count = connection.execute(app_statement("retry"), {"id": wanted}).rowcount
         if count:
             after |= {"row": row, "rows": count}
-    print(f"{count} rows requeued")
+    print(f"{count} {'row' if count == 1 else 'rows'} requeued")
 
 
 class _Place(NamedTuple):

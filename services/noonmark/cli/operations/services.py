@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -9,8 +10,11 @@ import typer
 
 from noonmark.cli.connections.context import address_origins, operator_settings
 from noonmark.cli.terminal.options import Folder, LogLevel, MetricsHost, MetricsPort
+from noonmark.cli.terminal.signals import ended_by_signals
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from noonmark.settings import Settings
 
 
@@ -67,8 +71,9 @@ def worker(
     log_level: LogLevel = None,
 ) -> None:
     """Execute the runs of a pool."""
-    settings = _settings(
+    _serve(
         "worker",
+        lambda module, settings: module.run(settings, path),
         pool=pool,
         handlers=tuple(handlers) if handlers else None,
         worker_slots=slots,
@@ -76,7 +81,6 @@ def worker(
         metrics_host=metrics_host,
         log_level=log_level,
     )
-    raise typer.Exit(import_module("noonmark.worker.main").run(settings, path))
 
 
 def observer(
@@ -90,10 +94,13 @@ def observer(
     log_level: LogLevel = None,
 ) -> None:
     """Monitor jobs and runs: count outcomes, raise and send alerts."""
-    settings = _settings(
-        "observer", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level
+    _serve(
+        "observer",
+        lambda module, settings: module.run(settings, rebuild=rebuild),
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
+        log_level=log_level,
     )
-    raise typer.Exit(import_module("noonmark.observer.main").run(settings, rebuild=rebuild))
 
 
 def watchdog(
@@ -103,10 +110,18 @@ def watchdog(
     _serve("watchdog", metrics_port=metrics_port, metrics_host=metrics_host, log_level=log_level)
 
 
-def _serve(name: str, **overrides: object) -> NoReturn:
+def _run(module: ModuleType, settings: Settings) -> int:
+    code: int = module.run(settings)
+    return code
+
+
+def _serve(name: str, run: Callable[[ModuleType, Settings], int] = _run, **overrides: object) -> NoReturn:
     """Run a service and exit with its exit code."""
-    settings = _settings(name, **overrides)
-    raise typer.Exit(import_module(f"noonmark.{name}.main").run(settings))
+    # It takes over the signals once it has something to stop.
+    with ended_by_signals():
+        settings = _settings(name, **overrides)
+        code = run(import_module(f"noonmark.{name}.main"), settings)
+    raise typer.Exit(code)
 
 
 def _settings(name: str, **overrides: object) -> Settings:

@@ -16,7 +16,7 @@ from noonmark.cli.connections.ids import run_ids
 from noonmark.cli.connections.job_ref import home_of, require_job
 from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.terminal.bulk_requests import DryRun, Yes, agree, may_ask, progress
-from noonmark.cli.terminal.options import AsJson, as_uuid, read_labels
+from noonmark.cli.terminal.options import AsJson, as_uuid, duration_option, read_labels
 from noonmark.cli.terminal.output import counted, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode
 
@@ -72,7 +72,9 @@ def cancel(
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until workers confirm that the runs have stopped.")
     ] = False,
-    timeout: Annotated[float, typer.Option(min=0, help="Maximum wait in seconds, with --wait.")] = 60.0,
+    timeout: Annotated[
+        float, duration_option("--timeout", help_text="Maximum wait, with --wait", least=0)
+    ] = 60.0,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -87,7 +89,7 @@ def cancel(
         tuple(one.value for one in state or CancellableState),
         Period.read(since, until, zone),
     )
-    ids = list(run_ids(runs or ()))
+    ids = list(run_ids(runs or (), by_job="noonmark run cancel"))
     if ids and (job or namespace or label or since or until):
         raise CliError("give run ids or a filter, not both", ExitCode.USAGE)
     if not ids and not (job or namespace or label or since or until):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.terminal.json_values import JSON_FORMS, read_json_option, reads_stdin
 from noonmark.cli.terminal.options import AsJson, read_uuid
 from noonmark.cli.terminal.output import show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read
@@ -40,7 +40,8 @@ def complete(
     ],
     outcome: Annotated[Ended, typer.Option(help="Outcome of the work.")] = Ended.SUCCEEDED,
     result: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Result to store, for a success.")
+        str | None,
+        typer.Option(metavar="JSON", help=f"Result to store, for a success: {JSON_FORMS}."),
     ] = None,
     error: Annotated[str | None, typer.Option(help="Error message, for a failure.")] = None,
     final: Annotated[bool, typer.Option("--final", help="Do not retry, for a failure.")] = False,
@@ -52,9 +53,11 @@ def complete(
     from noonmark.core.ids import uuid7  # noqa: PLC0415
 
     run_id = read_uuid(run, "run")
+    if token_file == "-" and reads_stdin(result):  # noqa: S105 - not a token
+        raise CliError("--token-file and --result cannot both read standard input", ExitCode.USAGE)
     data: dict[str, Any] = {"run_id": str(run_id), "token": _token(token_file), "outcome": outcome.value}
     if result is not None:
-        data["result"] = _json(result)
+        data["result"] = read_json_option(result, "--result")
     if error is not None:
         data["error"] = error
     if final:
@@ -92,13 +95,6 @@ def _token(file: str) -> str:
 def _read(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         return file.read(_MOST_TOKEN_CHARS)
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as problem:
-        raise CliError(f"--result is not JSON: {problem}", ExitCode.USAGE) from None
 
 
 def _check(event: dict[str, Any]) -> None:

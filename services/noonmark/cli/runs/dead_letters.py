@@ -28,7 +28,7 @@ from noonmark.cli.terminal.output import (
 )
 from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.retry import DeadReason
-from noonmark.core.states import AttemptOutcome
+from noonmark.core.states import AttemptOutcome, RunState
 
 if TYPE_CHECKING:
     from noonmark.client import Client
@@ -205,7 +205,7 @@ def groups(
 @app.command()
 def show(run: RunId, as_json: AsJson = False) -> None:
     """Show a dead letter: why the run died, its attempts, and their output."""
-    wanted = run_id(run)
+    wanted = run_id(run, state=RunState.DEAD)
     from noonmark.cli.connections.api import client  # noqa: PLC0415
     from noonmark.client import ApiError  # noqa: PLC0415
 
@@ -277,6 +277,7 @@ def redrive(
             runs,
             job,
             namespace,
+            verb="redrive",
             fingerprint=fingerprint,
             reason=reason,
             period=Period.read(since, until, zone),
@@ -322,6 +323,7 @@ def discard(
             runs,
             job,
             namespace,
+            verb="discard",
             fingerprint=fingerprint,
             reason=died_of,
             period=Period.read(since, until, zone),
@@ -336,11 +338,12 @@ def _chosen(
     job: str | None,
     namespace: str | None,
     *,
+    verb: str = "",
     fingerprint: str | None,
     reason: str | None,
     period: Period,
 ) -> DeadSelection:
-    ids = run_ids(runs or ())
+    ids = run_ids(runs or (), by_job=f"noonmark dead {verb}", state=RunState.DEAD)
     if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) is None:
         raise CliError(
             f"--fingerprint {fingerprint!r} is not a fingerprint; copy the 16 digits of column CAUSE from"

@@ -121,11 +121,13 @@ class _Lines:
         self._source: tuple[int, str] | None = None
         self._begun = ""
         self._ended_with_cr = False
+        self._has_output = False
 
     def add(self, data: Mapping[str, Any]) -> None:
         """Print new text of a stream."""
         if not self._wants(data):
             return
+        self._has_output = True
         source = data["fence"], data["stream"]
         if source != self._source:
             self._print_begun()
@@ -144,6 +146,7 @@ class _Lines:
     def skip(self, data: Mapping[str, Any]) -> None:
         """Report dropped bytes."""
         if self._wants(data):
+            self._has_output = True
             self._print_begun()
             self._note(f"== {data['bytes']} bytes of {data['stream']} were dropped")
 
@@ -159,7 +162,7 @@ class _Lines:
         """Print the state of the finished run."""
         self._print_begun()
         if self._only is None:
-            print(f"== run is {state}")
+            print(f"== run is {state}{'' if self._has_output else '; no output was stored'}")
 
     def _note(self, note: str) -> None:
         print(note, file=sys.stdout if self._only is None else sys.stderr)

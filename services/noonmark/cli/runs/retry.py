@@ -9,7 +9,7 @@ import typer
 
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.ids import RunId, run_id
-from noonmark.cli.terminal.options import AsJson
+from noonmark.cli.terminal.options import AsJson, duration_option
 from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import ExitCode
 
@@ -21,7 +21,7 @@ def retry(
         bool, typer.Option("--wait", help="Wait until the run finishes; exits 1 unless it succeeded.")
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=604_800, help="Maximum wait in seconds, with --wait.")
+        float, duration_option("--timeout", help_text="Maximum wait, with --wait", most=604_800)
     ] = 300.0,
     as_json: AsJson = False,
 ) -> None:

@@ -14,7 +14,7 @@ from noonmark.cli.connections.context import use_named_zone_data
 from noonmark.cli.schedules.input import Subject
 from noonmark.cli.schedules.problems import InputError
 from noonmark.cli.schedules.request import Request, ScheduleOptions, read_request, unused_calendars
-from noonmark.cli.terminal.output import Column, field, printable, show_json, show_list
+from noonmark.cli.terminal.output import Column, field, local_text, printable, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.instants import format_instant
 from noonmark.core.schedules.preview import Fire, Preview, Removed, preview
@@ -197,9 +197,7 @@ def _naive(fire: Fire) -> datetime:
 
 def fire_row(fire: Fire) -> dict[str, Any]:
     """Return a fire as a row of `COLUMNS`."""
-    offset = fire.local.isoformat()[len(_naive(fire).isoformat()) :]
-    local = f"{fire.local:%Y-%m-%d %H:%M:%S} {offset}"
-    return {"at": fire.at, "local": local, "day": f"{fire.local:%a}", "note": fire.note}
+    return {"at": fire.at, "local": local_text(fire.local), "day": f"{fire.local:%a}", "note": fire.note}
 
 
 def _removed_row(removed: Removed) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import typer
 
 from noonmark.cli.connections.audit_entries import write_entry
 from noonmark.cli.connections.context import changing, operator_settings
+from noonmark.cli.terminal.bulk_requests import confirmed
 from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import Column, Row, field, show_fields, show_json, show_list, text
 from noonmark.cli.terminal.problems import CliError, ExitCode
@@ -110,7 +111,7 @@ def activate(
             )
         foreseen = _activate(settings, dry_run=True)
         _show(foreseen)
-        if foreseen.was_active or not typer.confirm(f"Activate zone data {foreseen.version}?"):
+        if foreseen.was_active or not confirmed(f"Activate zone data {foreseen.version}?"):
             raise typer.Exit(ExitCode.OK if foreseen.was_active else ExitCode.PROBLEM)
     report = _activate(settings, dry_run=dry_run)
     if as_json:

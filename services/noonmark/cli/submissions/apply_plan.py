@@ -88,12 +88,26 @@ def unfit(source: Source) -> Problem | None:
     """Return why a document cannot be declared: the next apply must find its job again."""
     document = source.document
     name = document.get("name")
+    if (not name or document.get("schedule") is None) and (unknown := _unknown_field(source)) is not None:
+        return unknown
     if not isinstance(name, str) or not name:
         return source.problem("", "has no name: declared jobs are identified by namespace and name")
     if document.get("schedule") is None:
         return source.problem(
             "", "has no schedule: only recurring jobs can be declared; use `noonmark job create`"
         )
+    return None
+
+
+def _unknown_field(source: Source) -> Problem | None:
+    """Return the problem of the first field that no job document has and that resembles one."""
+    from noonmark.schemas.jobs.job import JobDocument  # noqa: PLC0415 - loads pydantic
+    from noonmark.schemas.problems.refusal import suggestion  # noqa: PLC0415
+
+    known = [field.alias or name for name, field in JobDocument.model_fields.items()]
+    for field in source.document:
+        if field not in known and (meant := suggestion(str(field), known)):
+            return source.problem(f"/{field}", f"unknown field{meant}")
     return None
 
 

@@ -27,6 +27,7 @@ from noonmark.cli.submissions.apply_plan import (
     doubles,
     unfit,
 )
+from noonmark.cli.submissions.apply_problems import in_order, messages
 from noonmark.cli.terminal.bulk_requests import agree, may_ask, progress
 from noonmark.cli.terminal.output import counted, is_terminal, printable, show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, explain
@@ -126,7 +127,7 @@ def apply_sources(
         fit = [(source, document) for source, document in documents if id(source) not in unusable]
         steps = list(_plan(api, fit, problems))
         problems += doubles(steps)
-        _refuse(sorted(problems), as_json=as_json)
+        _refuse(in_order(problems), as_json=as_json)
         if prune:
             assert set_name is not None
             steps += _pruned(api, set_name, namespace, steps)
@@ -262,8 +263,8 @@ def _refuse(problems: Sequence[Problem], *, as_json: bool) -> None:
     if as_json:
         show_json({"problems": [problem._asdict() for problem in problems]})
     else:
-        for problem in problems:
-            print(printable(str(problem)), file=sys.stderr)
+        for line in messages(problems):
+            print(printable(line), file=sys.stderr)
         print(f"{counted(len(problems), 'problem')}; nothing changed", file=sys.stderr)
     raise typer.Exit(ExitCode.PROBLEM)
 

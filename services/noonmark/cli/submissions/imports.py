@@ -13,7 +13,7 @@ import typer
 
 from noonmark.cli.connections.periods import TIMES, read_time
 from noonmark.cli.terminal.bulk_requests import DryRun, progress
-from noonmark.cli.terminal.options import AsJson
+from noonmark.cli.terminal.options import AsJson, duration_option
 from noonmark.cli.terminal.output import Column, counted, field, printable, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read, cannot_write
 
@@ -70,7 +70,7 @@ def crontab(
     pool: Annotated[str | None, typer.Option("--pool", help="Pool of the jobs.")] = None,
     prefix: Annotated[str, typer.Option("--prefix", help="Prefix of every job name.")] = "cron-",
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=86_400, help="Timeout of an attempt in seconds.")
+        float, duration_option("--timeout", help_text="Timeout of an attempt", most=86_400)
     ] = 86_400.0,
     since: Annotated[
         str | None,

@@ -14,9 +14,10 @@ import typer
 
 from noonmark.cli.connections.context import kafka_config, operator_settings
 from noonmark.cli.submissions.events import as_json_text, event_of, job_of, key_of, word_of
-from noonmark.cli.terminal.options import AsJson
+from noonmark.cli.terminal.options import AsJson, duration_option
 from noonmark.cli.terminal.output import counted, field, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode, broker_away, right_missing
+from noonmark.core.causes import cause_of
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -52,7 +53,7 @@ def submit(
         typer.Option("--wait", help="Wait until intake has accepted or rejected each; exits 1 if not all."),
     ] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=1, max=3600, help="Maximum wait in seconds, with --wait.")
+        float, duration_option("--timeout", help_text="Maximum wait, with --wait", most=3600)
     ] = 60.0,
     as_json: AsJson = False,
 ) -> None:
@@ -237,17 +238,12 @@ def send(
     """
     from confluent_kafka import KafkaException, Producer  # noqa: PLC0415
 
-    from noonmark.kafka.refusals import refusal  # noqa: PLC0415
-    from noonmark.kafka.rights import Operation  # noqa: PLC0415
-
     positions: dict[int, str] = {}
-    errors: list[str] = []
-    refused: set[str] = set()
+    errors: list[KafkaError] = []
 
     def on_delivery(index: int, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            refused.update(filter(None, [refusal(error, Operation.WRITE, topic=topic)]))
-            errors.append(error.str())
+            errors.append(error)
         else:
             positions[index] = f"{message.topic()}/{message.partition()}/{message.offset()}"
 
@@ -255,6 +251,7 @@ def send(
         kafka_config(settings).client(client_id="noonmark-cli")
         | {"enable.idempotence": True, "message.timeout.ms": int(_SEND_SECONDS * 1000)}
     )
+    left = len(records)
     try:
         # An unreachable broker is detected here, and not only after the message timeout.
         producer.list_topics(topic, timeout=_METADATA_SECONDS)
@@ -263,11 +260,22 @@ def send(
             producer.produce(topic, value, key, headers=list(headers), on_delivery=noted)
             producer.poll(0)
         left = producer.flush(_SEND_SECONDS + 5)
-    except KafkaException as error:
-        raise broker_away(settings.kafka_bootstrap, error.args[0].str()) from error
-    if refused:
-        raise right_missing(settings.kafka_bootstrap, refused.pop())
+    except (KafkaException, SystemError) as error:
+        # It comes first: records that fail because the producer has ended say only that it has.
+        if (found := cause_of(error, KafkaException)) is None:
+            raise
+        errors.insert(0, found.args[0])
     if errors or left:
-        reason = errors[0] if errors else f"{left} records were not acknowledged"
-        raise broker_away(settings.kafka_bootstrap, reason)
+        raise _unsent(settings.kafka_bootstrap, topic, errors, left)
     return [positions[index] for index in range(len(records))]
+
+
+def _unsent(bootstrap: str, topic: str, errors: Sequence[KafkaError], left: int) -> CliError:
+    """Return the error of records that Kafka did not take; one that names a missing right goes first."""
+    from noonmark.kafka.refusals import refusal  # noqa: PLC0415
+    from noonmark.kafka.rights import Operation  # noqa: PLC0415
+
+    missing = [told for error in errors if (told := refusal(error, Operation.WRITE, topic=topic))]
+    if missing:
+        return right_missing(bootstrap, missing[0])
+    return broker_away(bootstrap, errors[0].str() if errors else f"{left} records were not acknowledged")

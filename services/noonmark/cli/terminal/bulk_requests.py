@@ -28,8 +28,24 @@ def may_ask(*, yes: bool, as_json: bool) -> None:
 
 def agree(question: str, *, yes: bool) -> None:
     """Prompt for confirmation unless --yes was given; a no aborts the command."""
-    if not yes:
-        typer.confirm(question, abort=True)
+    if not yes and not confirmed(question):
+        raise typer.Abort
+
+
+def confirmed(question: str) -> bool:
+    """Prompt for a yes or no; return whether it is a yes.
+
+    Raises:
+        typer.Abort: the input has ended.
+        typer.Exit: Ctrl-C; with the exit code that Ctrl-C has everywhere else.
+    """
+    try:
+        return typer.confirm(question)
+    except typer.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            print(file=sys.stderr)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        raise
 
 
 def progress(done: int, total: int) -> None:

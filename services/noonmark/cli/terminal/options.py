@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
@@ -15,6 +15,7 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.states import ResumeChoice
 
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60))
 
 
 class Output(StrEnum):
@@ -72,7 +73,9 @@ LogLevel = Annotated[
 Labels = Annotated[
     list[str] | None,
     typer.Option(
-        "--label", metavar="KEY:VALUE", help="Only jobs with this label; repeatable: all must match."
+        "--label",
+        metavar="KEY:VALUE",
+        help="Only jobs with this label, also as KEY=VALUE; repeatable: all must match.",
     ),
 ]
 NamePattern = Annotated[
@@ -83,6 +86,53 @@ Folder = Annotated[
     Path | None,
     typer.Option("--path", exists=True, file_okay=False, help="Folder to import modules from first."),
 ]
+
+
+def duration_option(
+    *flags: str, help_text: str, least: float = 1, most: float | None = None
+) -> typer.models.OptionInfo:
+    """Return an option that is a duration: 300, 5m, 1h30m or PT5M, as in documents; its value is in seconds.
+
+    Args:
+        flags: names of the option.
+        help_text: what the duration is; the forms and the bounds follow it.
+        least: shortest duration, in seconds.
+        most: longest duration, in seconds; None for no limit.
+    """
+    reach = f", up to {_span(most)}" if most is not None else ""
+    found: typer.models.OptionInfo = typer.Option(
+        *flags,
+        metavar="DURATION",
+        parser=_duration_parser(least, most),
+        help=f"{help_text}: 5m, PT5M or 300 (seconds){reach}.",
+    )
+    return found
+
+
+def _duration_parser(least: float, most: float | None) -> Callable[[Any], float]:
+    """Return the parser of a duration within these bounds; the option's name precedes its messages."""
+
+    def parse(given: Any) -> float:
+        if not isinstance(given, str):  # the default
+            return float(given)
+        from noonmark.core.instants import parse_duration, shortened  # noqa: PLC0415 - see `as_seconds`
+
+        seconds = parse_duration(given.strip()).total_seconds()
+        if seconds < least:
+            raise ValueError(f"{shortened(given)} is too short; write a duration of at least {_span(least)}")
+        if most is not None and seconds > most:
+            raise ValueError(f"{shortened(given)} is too long; write a duration of at most {_span(most)}")
+        return seconds
+
+    return parse
+
+
+def _span(seconds: float) -> str:
+    """Return a number of seconds in the largest unit that divides it: 7d, 1h, 90s."""
+    for unit, length in _UNITS:
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:g}{unit}"
+    return f"{seconds:g}s"
 
 
 def as_seconds(given: str) -> int | None:

@@ -199,6 +199,12 @@ def instant(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def local_text(at: datetime) -> str:
+    """Return a local time with seconds and its offset from UTC."""
+    naive = at.replace(tzinfo=None)
+    return f"{naive:%Y-%m-%d %H:%M:%S} {at.isoformat()[len(naive.isoformat()) :]}"
+
+
 def precise_instant(at: datetime | None) -> str:
     """Return an instant in UTC with milliseconds; None is a dash."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z") if at else "-"
@@ -221,6 +227,11 @@ def duration(seconds: float | None) -> str:
 def counted(number: int, what: str) -> str:
     """Return a number with its noun: `1 run`, `2 runs`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def verdict(problems: int) -> str:
+    """Return the last line of a check."""
+    return f"{counted(problems, 'problem')} found" if problems else "no problems found"
 
 
 def shortened(value: object, limit: int) -> str:
@@ -257,7 +268,8 @@ def _rich_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], footer
     if left_out:
         console.print(Text(f"not shown for lack of width: {', '.join(left_out)}", style="dim"))
     if footer:
-        console.print(Text(footer, style="dim"))
+        # In one piece, whatever the width: it has a token to copy.
+        console.print(Text(footer, style="dim"), soft_wrap=True)
 
 
 def narrowed(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import errno
+import re
 import sys
 from collections.abc import Mapping
 from enum import IntEnum
+from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import typer
 
-from noonmark.cli.terminal.synonyms import choices_of, unknown_value
+from noonmark.cli.terminal.synonyms import (
+    CommandLine,
+    choices_of,
+    extra_argument,
+    missing_option,
+    unknown_value,
+)
 
 
 class ExitCode(IntEnum):
@@ -86,6 +95,7 @@ _REASONS: Final = {
     errno.EACCES: "you have no permission",
     errno.EPERM: "you have no permission",
     errno.EISDIR: "it is a folder",
+    errno.EEXIST: "a file with this name exists",
     errno.ENOTDIR: "part of the path is a file, not a folder",
     errno.ELOOP: "its symbolic links form a loop",
     errno.ENAMETOOLONG: "its name is too long",
@@ -103,6 +113,13 @@ def cannot_read(what: object, error: OSError | UnicodeError) -> CliError:
 
 def cannot_write(what: object, error: OSError) -> CliError:
     """Return the error of a file that cannot be written, in plain words."""
+    if error.errno == errno.ENOENT:
+        folder = Path(str(what)).parent
+        return CliError(
+            f"cannot write {what}: folder {folder} does not exist; create it with"
+            f" `mkdir -p {quote(str(folder))}`",
+            ExitCode.USAGE,
+        )
     return CliError(f"cannot write {what}: {file_reason(error)}", ExitCode.USAGE)
 
 
@@ -114,6 +131,12 @@ def file_reason(error: OSError | UnicodeError) -> str:
         return "it is not UTF-8 text"
     return _REASONS.get(error.errno or 0, "") or (error.strerror or type(error).__name__).lower()
 
+
+WORDS: Final = "noonmark.words"
+"""Key of the context's `meta` with all arguments of the command line."""
+
+_EXTRA: Final = re.compile(r"Got unexpected extra argument\(s\) \((\S+).*\)", re.DOTALL)
+"""How the library reports arguments that a command does not take."""
 
 _EXPLANATIONS: Final = (
     ("noonmark.kafka.admin", "TopicError", ExitCode.UNREACHABLE),
@@ -141,6 +164,7 @@ def explain(error: BaseException) -> CliError | None:
     return None
 
 
+_CONFLICT: Final = 409
 _AWAY: Final = frozenset({502, 503, 504})
 """Status codes of a server, or a proxy before it, that is temporarily unavailable."""
 
@@ -155,6 +179,9 @@ def _of_client(error: BaseException) -> CliError:
         return CliError(str(error))
     status: int = getattr(error, "status", 0)
     detail: str = getattr(error, "detail", "")
+    if status == _CONFLICT:
+        # It is about a job or another object, not about a document that was sent.
+        detail = detail.removeprefix("document: ")
     fields: tuple[Any, ...] = getattr(error, "errors", ())
     lines = [f"{getattr(error, 'title', '') or status}{f': {detail}' if detail else ''}"]
     if len(fields) > 1 or not detail:
@@ -168,6 +195,48 @@ def field_text(one: Mapping[str, Any]) -> str:
     """Return one field error of a problem document as a line."""
     expected = f"; expected {one['expected']}" if one.get("expected") else ""
     return f"{one.get('pointer') or 'document'}: {one.get('message', '')}{expected}"
+
+
+def explain_usage(error: Exception) -> None:
+    """Reword an error about options or arguments in place: in plain words, with what is expected.
+
+    Args:
+        error: an error of the library that parses the command line.
+    """
+    ctx = getattr(error, "ctx", None)
+    if isinstance(error, typer.BadParameter):
+        param: Any = error.param
+        if error.message or param is None or ctx is None:
+            error.message = wrong_option(error)
+        else:
+            error.message = missing_option(_path_of(ctx), (*param.opts, *param.secondary_opts))
+    elif ctx is not None and (extra := _EXTRA.fullmatch(getattr(error, "message", ""))) is not None:
+        taken = [param.metavar or param.name.upper() for param in ctx.command.params if _is_argument(param)]
+        line = CommandLine(tuple(ctx.meta.get(WORDS, ())), _single_flags(ctx.command))
+        error.message = extra_argument(  # type: ignore[attr-defined]
+            _path_of(ctx), taken, extra[1].rstrip(","), line
+        )
+
+
+def _single_flags(command: Any) -> frozenset[str]:
+    """Return the options with a value that a command takes once."""
+    options = (param for param in command.params if not _is_argument(param))
+    return frozenset(
+        flag for one in options if not (one.is_flag or one.multiple or one.count) for flag in one.opts
+    )
+
+
+def _path_of(ctx: Any) -> list[str]:
+    """Return the names of a command, without the program."""
+    path: list[str] = []
+    while ctx.parent is not None:
+        path.insert(0, ctx.info_name)
+        ctx = ctx.parent
+    return path
+
+
+def _is_argument(param: Any) -> bool:
+    return bool(param.param_type_name == "argument")
 
 
 def wrong_option(error: typer.BadParameter) -> str:

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, Final, get_args
+from shlex import quote
+from typing import Any, Final, NamedTuple, get_args
 
 _OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "--tz": ("--zone",),
@@ -28,6 +29,8 @@ _OPTIONS: Final[dict[str, tuple[str, ...]]] = {
     "--queue": ("--pool",),
     "--kind": ("--type",),
     "--force": ("--yes",),
+    "--at": ("--run-at",),
+    "--run-at": ("--at",),
 }
 """Options that users know from elsewhere, or from our other commands, with what they may be called here."""
 
@@ -46,6 +49,24 @@ _VALUES: Final = {
     "medium": "normal",
 }
 """Values of options with a fixed set of values."""
+
+_UNITS: Final = frozenset({"s", "m", "h", "d", "w"})
+
+_ARGUMENTS: Final = {
+    ("job", "create"): "--name {}",
+    ("job", "apply"): "-f {}",
+    ("job", "list"): "--name {}",
+    ("job", "export"): "--folder {0}` for files, or `noonmark job export --name {0}",
+    ("run", "list"): "--job {}",
+    ("dead", "list"): "--job {}",
+    ("dead", "groups"): "--job {}",
+    ("dlq", "list"): "--job {}",
+    ("dlq", "groups"): "--job {}",
+    ("backfill", "list"): "--job {}",
+    ("alert", "list"): "--job {}",
+    ("verify",): "--namespace {}",
+}
+"""What some commands take as an option and users write as an argument: commands of other tools do."""
 
 _ELSEWHERE: Final = {
     "status": "`noonmark workers`, `noonmark lag` and `noonmark dev status`",
@@ -83,12 +104,16 @@ def with_our_names(root: Any, args: Sequence[str]) -> list[str]:
             _note(f"{name} is {ours} here")
         param = known.get(ours or name)
         if equals:
-            renamed.append(f"{ours or name}={_value(param, ours or name, value)}")
+            renamed += [f"{ours or name}={one}" for one in _values(param, ours or name, value)]
             continue
-        renamed.append(ours or name)
-        if param is not None and not param.is_flag and not param.count:
-            following = next(rest, None)
-            renamed += [_value(param, ours or name, following)] if following is not None else []
+        if param is None or param.is_flag or param.count:
+            renamed.append(ours or name)
+            continue
+        following = next(rest, None)
+        found: list[str | None] = [None]
+        if following is not None:
+            found = [*_values(param, ours or name, following)]
+        renamed += [part for one in found for part in (ours or name, one) if part is not None]
     return renamed
 
 
@@ -105,6 +130,60 @@ def unknown_command(root: Any, word: str) -> str:
         if found
         else ""
     )
+
+
+class CommandLine(NamedTuple):
+    """What was given to a command.
+
+    Attributes:
+        words: all arguments of the program.
+        single_flags: the options with a value that the command takes once.
+    """
+
+    words: tuple[str, ...] = ()
+    single_flags: frozenset[str] = frozenset()
+
+    def has(self, option: str) -> bool:
+        """Return whether an option that can be given once was given."""
+        return option in self.single_flags and any(one.partition("=")[0] == option for one in self.words)
+
+    def split_duration(self, unit: str) -> tuple[str, str] | None:
+        """Return the option and the number before a word that is its unit: `--timeout 5 m`."""
+        if unit not in _UNITS:
+            return None
+        words = [part for one in self.words for part in one.split("=", 1)]
+        for option, number, last in zip(words, words[1:], words[2:], strict=False):
+            if last == unit and number.isdecimal() and option in self.single_flags:
+                return option, number
+        return None
+
+
+def extra_argument(
+    path: Sequence[str], metavars: Sequence[str], word: str, line: CommandLine = CommandLine()
+) -> str:
+    """Return the message about an argument that a command does not take, with what it expects.
+
+    Args:
+        path: names of the command, without the program.
+        metavars: the arguments that it takes, as its help shows them.
+        word: the first argument that it does not take.
+        line: what was given.
+    """
+    command = " ".join(("noonmark", *path))
+    if (split := line.split_duration(word)) is not None:
+        return f"unexpected argument {word!r}; write `{split[0]} {split[1]}{word}`, without a space"
+    option = _ARGUMENTS.get(tuple(path))
+    if option is not None and not line.has(option.split()[0]):
+        return f"unexpected argument {word!r}; write `{command} {option.format(quote(word))}`"
+    if not metavars:
+        return f"unexpected argument {word!r}; `{command}` takes only options"
+    return f"unexpected argument {word!r}; `{command}` takes {' '.join(metavars)} and options"
+
+
+def missing_option(path: Sequence[str], flags: Sequence[str]) -> str:
+    """Return how to give a required option that some give as an argument; empty if none does."""
+    option = _ARGUMENTS.get(tuple(path), "")
+    return f"Write `{' '.join(('noonmark', *path))} {option.format('FILE')}`." if option[:2] in flags else ""
 
 
 def unknown_value(given: str, choices: Sequence[str]) -> str:
@@ -144,6 +223,15 @@ def _command_of(root: Any, args: Sequence[str]) -> tuple[Any | None, int]:
 
 def _ours(name: str, known: dict[str, Any]) -> str | None:
     return next((ours for ours in _OPTIONS.get(name, ()) if ours in known), None)
+
+
+def _values(param: Any, option: str, given: str) -> list[str]:
+    """Return the values of an option: one, or those between commas if it can be repeated."""
+    parts = [part.strip() for part in given.split(",")] if getattr(param, "multiple", False) else []
+    choices = choices_of(param) if len(parts) > 1 else []
+    return [_value(param, option, one) for one in (list(filter(None, parts)) if choices else [])] or [
+        _value(param, option, given)
+    ]
 
 
 def _value(param: Any, option: str, given: str) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from noonmark.cli.connections.context import database_errors, kafka_config, kafka_errors, operator_settings
 from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
-from noonmark.cli.terminal.options import AsJson, as_seconds
+from noonmark.cli.terminal.options import AsJson, duration_option
 from noonmark.cli.terminal.output import show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, first_line
 from noonmark.cli.verify import exposition
@@ -89,11 +89,10 @@ def verify(
         ),
     ] = None,
     period: Annotated[
-        str | None,
-        typer.Option(
+        float | None,
+        duration_option(
             "--period",
-            help="How often the check is called (1d, 6h): shown as a metric, so that an alert can say that it"
-            " is overdue.",
+            help_text="How often the check is called, for an alert that it is overdue",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -107,7 +106,8 @@ def verify(
     if not 0 < rate <= 1:
         raise CliError(f"--rate {rate:g} is not a share; use more than 0 and at most 1", ExitCode.USAGE)
     exposition.check_gateway(metrics_gateway)
-    labels, every = exposition.read_labels(metrics_label or []), _seconds(period)
+    labels = exposition.read_labels(metrics_label or [])
+    every = int(period) if period is not None else None
     due = Period.read(since, until, zone)
     window = Window(due.since, due.until, tuple(namespace or ()), step, instants)
     report = _check(window, rate, events=events)
@@ -121,13 +121,6 @@ def verify(
         exposition.push(report, metrics_gateway, labels, period_seconds=every)
     if not report.clean:
         raise typer.Exit(ExitCode.PROBLEM)
-
-
-def _seconds(period: str | None) -> int | None:
-    found = as_seconds(period) if period is not None else None
-    if period is not None and not found:
-        raise CliError(f"--period {period!r} is not a time span such as 1d or 6h", ExitCode.USAGE)
-    return found
 
 
 def _check(window: Window, rate: float, *, events: bool) -> Report:

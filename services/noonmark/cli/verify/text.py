@@ -76,7 +76,8 @@ def _show_events(events: EventCounts) -> None:
     if events.not_compared:
         print(
             f"{counted(events.not_compared, 'outcome')} not compared: they are older than what Kafka still"
-            " has completely, or ended after the check began; this is no finding"
+            " has completely (a namespace is compared from ten minutes"
+            " after its oldest event on), or ended after the check began; this is no finding"
         )
     if events.unreadable:
         print(f"{counted(events.unreadable, 'record')} ignored: not an event of noonmark", file=sys.stderr)

@@ -13,9 +13,10 @@ import psycopg
 from noonmark.attempts.live_logs import LogWriter
 from noonmark.attempts.outcomes import unfinished
 from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.attempt_key import attempt_key
 from noonmark.core.states import DeliverySemantics
 from noonmark.service.backoff import Backoff
-from noonmark.service.database_errors import DbFault, classify
+from noonmark.service.database_errors import DbFault, classify, log_fault, missing_because
 from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
 from noonmark.store.database.hints import HintSender
@@ -129,8 +130,9 @@ class Engine:
             except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
                     raise
-                self._log.warning("database_unavailable", error=str(error).strip())
-                self._service.health.set_ready("lease", ready=False, missing="the database is unreachable")
+                log_fault(self._log, error)
+                missing = f"the database is {missing_because(error)}"
+                self._service.health.set_ready("lease", ready=False, missing=missing)
                 self._progress.beat()
                 drained = stop.is_set() and backoff.failures > 20
                 backoff.wait(threading.Event())
@@ -166,7 +168,7 @@ class Engine:
         if now >= self._overdue_at:
             self._overdue_at = now + _OVERDUE_SECONDS
             self._executors.end_overdue(now)
-            busy = len(self._in_flight)
+            busy = self._in_flight.load().open
             WORKER_SLOTS.labels("busy").set(busy)
             WORKER_SLOTS.labels("free").set(max(0, self._service.settings.worker_slots - busy))
         if to_cancel := self._stops.poll(connection, self._lease.identity, self._in_flight):
@@ -193,13 +195,15 @@ class Engine:
         to_cancel = [
             key
             for key in (
-                (run_id, live.fence) for run_id, live in held.live.items() if live.state == "cancelling"
+                attempt_key(run_id, live.fence)
+                for run_id, live in held.live.items()
+                if live.state == "cancelling"
             )
             if key in mine and not mine[key].stop_requested
         ]
         if to_cancel:
             self._executors.cancel(to_cancel)
-        unowned = [(run_id, live) for run_id, live in held.live.items() if (run_id, live.fence) not in mine]
+        unowned = [each for each in held.live.items() if attempt_key(each[0], each[1].fence) not in mine]
         locked = find_locked(connection, [(run_id, live.scheduled_for) for run_id, live in unowned])
         # The next pass finds again what is locked.
         if unowned := [each for each in unowned if each[0] not in locked]:

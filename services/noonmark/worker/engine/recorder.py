@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 
 import psycopg
@@ -12,6 +12,7 @@ import psycopg
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.traces import record_spans
 from noonmark.core.faults import hit
+from noonmark.core.states import RunState
 from noonmark.kafka.topics import Topics
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
@@ -27,7 +28,6 @@ from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import ATTEMPT_DURATION, FENCED_WRITES
 from noonmark.telemetry.verdicts import UNKNOWN_KIND, count_ends
 from noonmark.worker.engine.locked_outcomes import LockedOutcomes
-from noonmark.worker.engine.starter import SlotPlanner
 from noonmark.worker.in_flight import RunsInFlight, StartBatches
 from noonmark.worker.lanes.reader import LaneReader, settle_records
 
@@ -38,6 +38,9 @@ _PAUSE_SECONDS = 0.01
 """Handlers of a start batch end one after another: after this pause their outcomes are written at once."""
 
 _DROPPED = "details could not be stored"
+
+_Ending = tuple[str | None, str]
+"""The kind of a job and how an attempt ended."""
 
 
 class RecorderLoop:
@@ -270,15 +273,10 @@ class RecorderLoop:
             self._log.warning(
                 "outcomes_fenced", count=len(recorded.fenced), run_id=str(recorded.fenced[0].run.id)
             )
-        states = recorded.states
-        count_ends(
-            Counter(
-                (states[o.run.id], o.run.lane, o.run.kind or UNKNOWN_KIND)
-                for o in outcomes
-                if o.run.id in states
-            )
-        )
-        if any(o.retry_seconds < _RETRY_HINT_SECONDS for o in outcomes if o.state == "retrying"):
+        count_ends(_ends(outcomes, recorded))
+        if not recorded.plain and any(
+            o.retry_seconds < _RETRY_HINT_SECONDS for o in outcomes if o.state == RunState.RETRYING
+        ):
             self._hints.due()
         if recorded.freed:
             self._hints.freed()
@@ -300,6 +298,20 @@ class RecorderLoop:
         return outcomes
 
 
+def _ends(outcomes: Sequence[Outcome], recorded: Recorded) -> Counter[tuple[str, int, str]]:
+    """Count what was written by state, lane and kind."""
+    if recorded.plain:
+        found = Counter([(o.run.lane, o.run.kind) for o in recorded.plain])
+        succeeded = RunState.SUCCEEDED.value
+        return Counter(
+            {(succeeded, lane, kind or UNKNOWN_KIND): count for (lane, kind), count in found.items()}
+        )
+    states = recorded.states
+    return Counter(
+        (states[o.run.id], o.run.lane, o.run.kind or UNKNOWN_KIND) for o in outcomes if o.run.id in states
+    )
+
+
 class SettledRuns:
     """Receives outcomes that are in Postgres: their runs leave the registry, and their offsets can move."""
 
@@ -307,7 +319,6 @@ class SettledRuns:
         self,
         service: Service,
         readers: Sequence[LaneReader],
-        slots: SlotPlanner,
         in_flight: RunsInFlight,
         wake: Callable[[], None],
     ) -> None:
@@ -316,13 +327,11 @@ class SettledRuns:
         Args:
             service: the process.
             readers: one per lane, in the order of the lanes.
-            slots: measures how fast runs finish.
             in_flight: the runs in flight.
             wake: wakes the engine, because slots are free.
         """
         self._service = service
         self._readers = readers
-        self._slots = slots
         self._in_flight = in_flight
         self._wake = wake
         self._topics = Topics(service.settings.topic_prefix)
@@ -331,26 +340,26 @@ class SettledRuns:
         """Settle outcomes that are in Postgres; called by the recorder, from any thread."""
         now = time.monotonic()
         ended: list[RunningAttempt] = []
-        durations: dict[tuple[str, str], list[float]] = {}
-        traced: dict[tuple[str, str], list[tuple[float, str]]] = {}
-        for outcome in outcomes:
-            attempt = self._in_flight.remove(outcome.key)
+        durations: defaultdict[_Ending, list[float]] = defaultdict(list)
+        traced: defaultdict[_Ending, list[tuple[float, str]]] = defaultdict(list)
+        removed = self._in_flight.remove([outcome.key for outcome in outcomes])
+        for attempt, outcome in zip(removed, outcomes, strict=True):
             if attempt is None:
                 continue
             ended.append(attempt)
             if attempt.began_at:
-                labels = (attempt.run.kind or UNKNOWN_KIND, outcome.attempt_outcome.value)
-                durations.setdefault(labels, []).append(now - attempt.began_at)
+                # `value` would be a property, written in Python: it costs as much as the rest of this loop.
+                ending = (attempt.run.kind, outcome.attempt_outcome._value_)
+                durations[ending].append(now - attempt.began_at)
                 if attempt.trace is not None:
-                    found = (now - attempt.began_at, attempt.trace.context.trace_id)
-                    traced.setdefault(labels, []).append(found)
+                    traced[ending].append((now - attempt.began_at, attempt.trace.context.trace_id))
             if attempt.trace is not None and self._service.traces is not None:
                 group = self._topics.group_worker(attempt.pool, attempt.lane)
                 record_spans(self._service.traces.tracer, attempt, outcome, group=group)
         settle_records(self._readers, ended)
-        self._slots.completed(len(outcomes))
-        for labels, seconds in durations.items():
-            ATTEMPT_DURATION.labels(*labels).observe_many(seconds, traced.get(labels, ()))
+        for (kind, ending_value), seconds in durations.items():
+            labelled = ATTEMPT_DURATION.labels(kind or UNKNOWN_KIND, ending_value)
+            labelled.observe_many(seconds, traced[kind, ending_value])
         self._wake()
 
 

@@ -12,8 +12,8 @@ from uuid import UUID
 import psycopg
 
 from noonmark.attempts.running_attempt import AttemptTrace, Delivery, RunningAttempt
+from noonmark.core.attempt_key import AttemptKey, attempt_key
 from noonmark.core.faults import hit
-from noonmark.core.states import Lane, Origin
 from noonmark.service.database_loop import Pace
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
@@ -26,13 +26,11 @@ from noonmark.store.runs.starts import StartRequest
 from noonmark.telemetry.metrics import (
     DUPLICATE_MESSAGES,
     HANDED_BACK,
-    START_DELAY,
-    START_SLO,
-    START_SLO_GOOD,
 )
 from noonmark.telemetry.verdicts import count_start_deadline
+from noonmark.worker.engine.start_delays import measure_starts
 from noonmark.worker.handlers.executors import Executors
-from noonmark.worker.in_flight import RunsInFlight
+from noonmark.worker.in_flight import Load, RunsInFlight
 from noonmark.worker.lanes.reader import LaneReader, records_by_lane, settle_records
 from noonmark.worker.leases.lease import Lease
 
@@ -40,15 +38,24 @@ _PAUSE_SECONDS: Final = 0.005
 """The messages of one relay batch arrive partition by partition: after this pause they start together."""
 
 _WINDOW_SECONDS: Final = 0.1
-"""Short runs are started ahead: at most as many as finish in this time."""
+"""Short runs are started ahead: at most as many as end in this time."""
+
+_MOST_OPEN: Final = 10
+"""And at most this many times the slots."""
+
+_MOST_IN_FLIGHT: Final = 20
+"""The same with those that have ended and wait to be recorded: a worker that dies repeats them all."""
+
+_MEASURE_SECONDS: Final = 0.05
 
 _MOST_STARTS: Final = 1000
 _LOCKED_SECONDS: Final = 1.0
 _SMOOTHING_SECONDS: Final = 0.5
+_FORGET_SECONDS: Final = 2.0
 
 
 class SlotPlanner:
-    """Capacity and lane shares. Used by the engine's thread; `completed` by the recorder's."""
+    """Capacity and lane shares. Used by the engine's thread."""
 
     def __init__(self, settings: Settings) -> None:
         """Read the sizes from the settings."""
@@ -57,46 +64,47 @@ class SlotPlanner:
         self._low_share = settings.worker_low_share
         # Starts that the shares of normal and low still owe them, carried over while slots come free singly.
         self._owed_starts = [0.0, 0.0]
+        # Runs ended per second in which at least one was open; and the load when that was last measured.
         self._rate = 0.0
-        self._done = 0
-        self._measured_at = time.monotonic()
+        self._last = Load(0, 0, 0)
+        self._measured_at = self._ended_at = time.monotonic()
 
-    def completed(self, count: int) -> None:
-        """Count finished runs, to measure their rate."""
-        self._done += count
+    def capacity(self, load: Load) -> int:
+        """Return how many runs can be open: the number of slots, or what the current rate soon ends.
 
-    def capacity(self) -> int:
-        """Return how many runs can be in flight: the number of slots, or what the current rate soon finishes.
-
-        Handlers of a few microseconds would starve on a fixed number of slots, because a start and an
-        outcome take milliseconds each. Slow handlers must not be started before they can run.
+        Handlers of a few microseconds would starve on a fixed number of slots, because a start takes
+        milliseconds. Slow handlers must not be started before they can run. The time in which none is open
+        does not count: it is the database's, and a start that takes long needs more runs, not fewer.
         """
         now = time.monotonic()
         elapsed = now - self._measured_at
-        if elapsed >= 0.05:
-            pace = self._done / elapsed
-            weight = min(1.0, elapsed / _SMOOTHING_SECONDS)
-            self._rate += (pace - self._rate) * weight
-            self._done, self._measured_at = 0, now
-        return max(self._slots, min(int(self._rate * _WINDOW_SECONDS), 10 * self._slots))
+        if elapsed >= _MEASURE_SECONDS:
+            ended, busy = load.ended - self._last.ended, load.busy_seconds - self._last.busy_seconds
+            if ended:
+                self._ended_at = now
+            if now - self._ended_at > _FORGET_SECONDS:
+                self._rate = 0.0
+            elif busy > 0:
+                self._rate += (ended / busy - self._rate) * min(1.0, elapsed / _SMOOTHING_SECONDS)
+            self._last, self._measured_at = load, now
+        return max(self._slots, min(int(self._rate * _WINDOW_SECONDS), _MOST_OPEN * self._slots))
 
-    def pick(self, readers: Sequence[LaneReader], *, in_flight: int, lower_in_flight: int) -> list[Delivery]:
+    def pick(self, readers: Sequence[LaneReader], load: Load) -> list[Delivery]:
         """Take messages for the next start: high first, with a small share reserved for each lower lane.
 
         Args:
             readers: one per lane, in the order of the lanes.
-            in_flight: number of runs that were started and are not recorded yet.
-            lower_in_flight: number of those that are not of the high lane. They never fill the reserve, so
-                the high lane does not wait for one of them to end.
+            load: the runs in flight. The lower lanes never fill the reserve, so the high lane does not wait
+                for one of their runs to end.
         """
-        capacity = self.capacity()
-        free = min(capacity - in_flight, _MOST_STARTS)
+        capacity = self.capacity(load)
+        free = min(capacity - load.open, _MOST_IN_FLIGHT * self._slots - load.in_flight, _MOST_STARTS)
         high, normal, low = readers
-        ahead = in_flight >= self._slots and not high.buffer
+        ahead = load.open >= self._slots and not high.buffer
         if free <= 0 or (ahead and free < min(capacity, _MOST_STARTS) // 2):
             # Every slot has its run. More are started ahead in large batches: a small one costs as much.
             return []
-        lower_free = max(0, min(free, capacity - int(capacity * self._high_reserve) - lower_in_flight))
+        lower_free = max(0, min(free, capacity - int(capacity * self._high_reserve) - load.open_lower))
         share = free * self._low_share
         kept_low = min(int(self._owed_starts[1] + share), len(low.buffer), lower_free)
         kept_normal = min(int(self._owed_starts[0] + share), len(normal.buffer), lower_free - kept_low)
@@ -160,9 +168,7 @@ class Starter:
         if not any(reader.buffer for reader in self._readers):
             return False
         self._pace.hold(self._service.stop)
-        running = self._in_flight.all()
-        lower = sum(1 for attempt in running if attempt.lane is not Lane.HIGH)
-        picked = self._slots.pick(self._readers, in_flight=len(running), lower_in_flight=lower)
+        picked = self._slots.pick(self._readers, self._in_flight.load())
         if not picked:
             return False
         fresh = self._without_duplicates(picked)
@@ -182,7 +188,8 @@ class Starter:
             return False
         hit("worker.after_start")
         refused = set(started.refused)
-        begun = {d.start_request.run_id: d for d in fresh if d.start_request not in refused}
+        accepted = [d for d in fresh if d.start_request not in refused] if refused else fresh
+        begun = {delivery.start_request.run_id.int: delivery for delivery in accepted}
         try:
             runs = self._without_forged(connection, begun, started.runs)
         except psycopg.Error:
@@ -195,10 +202,10 @@ class Starter:
 
     def _without_duplicates(self, picked: Sequence[Delivery]) -> list[Delivery]:
         """Drop copies of messages whose run is in flight already."""
-        fresh: dict[tuple[UUID, int], Delivery] = {}
+        fresh: dict[AttemptKey, Delivery] = {}
         twice: list[Delivery] = []
         for delivery in picked:
-            key = (delivery.start_request.run_id, delivery.start_request.fence)
+            key = attempt_key(delivery.start_request.run_id, delivery.start_request.fence)
             if key in self._in_flight or key in fresh:
                 twice.append(delivery)
             else:
@@ -270,38 +277,43 @@ class Starter:
             self._readers[delivery.lane].buffer.appendleft(delivery)
 
     def _without_forged(
-        self, connection: psycopg.Connection, deliveries: Mapping[UUID, Delivery], runs: list[StartedRun]
+        self, connection: psycopg.Connection, deliveries: Mapping[int, Delivery], runs: list[StartedRun]
     ) -> list[StartedRun]:
         """Return the runs whose message agrees with the ledger; hand back the others.
 
         A signed message that names another job, version or namespace was created by someone who has the
         pool's key. It is rejected as `mismatch`, and its run is queued again under a higher fence, with a
         message created from its row: nothing of it was executed, and no attempt is used up.
+
+        Args:
+            connection: in autocommit mode.
+            deliveries: by run id, as a number.
+            runs: that are running now.
         """
-        forged = [run for run in runs if not deliveries[run.id].agrees(run)]
+        forged = [run for run in runs if not deliveries[run.id.int].agrees(run)]
         if not forged:
             return runs
         count = held_runs.requeue_unfinished(
             connection,
             self._lease.identity,
-            [(run.id, run.scheduled_for, deliveries[run.id].start_request.fence) for run in forged],
+            [(run.id, run.scheduled_for, deliveries[run.id.int].start_request.fence) for run in forged],
         ).requeued
         HANDED_BACK.inc(count)
         self._log.error("messages_forged", count=len(forged), run_id=str(forged[0].id))
         for run in forged:
-            delivery = deliveries[run.id]
+            delivery = deliveries[run.id.int]
             self._readers[delivery.lane].refuse([delivery])
         unfit = {run.id for run in forged}
         return [run for run in runs if run.id not in unfit]
 
     def _begin(
         self,
-        deliveries: Mapping[UUID, Delivery],
+        deliveries: Mapping[int, Delivery],
         runs: Sequence[StartedRun],
         earlier: Mapping[UUID, EarlierAttempts],
     ) -> None:
         """Pass started runs to the executors."""
-        attempts = [RunningAttempt.of(run, deliveries[run.id], self._pool) for run in runs]
+        attempts = [RunningAttempt.of(run, deliveries[run.id.int], self._pool) for run in runs]
         for attempt in attempts if earlier else ():
             if (left := earlier.get(attempt.run.id)) is not None:
                 attempt.checkpoint, attempt.rejections = left.checkpoint, left.rejections
@@ -311,8 +323,9 @@ class Starter:
         self._in_flight.add(attempts)
         self._executors.submit(attempts)
         measure_starts(attempts, self._service.settings.start_objective_seconds)
-        for lane, begun in records_by_lane(deliveries.values()).items():
-            self._readers[lane].consumer.started(begun)
+        for reader, begun in zip(self._readers, records_by_lane(deliveries.values()), strict=True):
+            if begun:
+                reader.consumer.started(begun)
 
     def _expire(
         self, connection: psycopg.Connection, refused: Sequence[StartRequest], over: Sequence[Delivery]
@@ -332,33 +345,6 @@ class Starter:
         settle_records(self._readers, deliveries)
         for lane, count in Counter(delivery.lane for delivery in deliveries).items():
             DUPLICATE_MESSAGES.labels(lane.label).inc(count)
-
-
-def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[float]) -> None:
-    """Measure the delay between the instants and the starts of runs; only first starts count.
-
-    Args:
-        attempts: started together.
-        objectives: seconds by lane within which a run must start.
-    """
-    delays: dict[Lane, list[float]] = {}
-    traced: dict[Lane, list[tuple[float, str]]] = {}
-    owed: dict[Lane, list[float]] = {}
-    for attempt in attempts:
-        run = attempt.run
-        if run.attempt == 1 and run.losses == 0:
-            delay = (run.started_at - run.scheduled_for).total_seconds()
-            delays.setdefault(attempt.lane, []).append(delay)
-            if attempt.trace is not None:
-                traced.setdefault(attempt.lane, []).append((delay, attempt.trace.context.trace_id))
-            # The instants of a backfill lie in the past from the beginning: no objective applies to them.
-            if run.origin != Origin.BACKFILL:
-                owed.setdefault(attempt.lane, []).append(delay)
-    for lane, seconds in delays.items():
-        START_DELAY.labels(lane.label).observe_many(seconds, traced.get(lane, ()))
-    for lane, seconds in owed.items():
-        START_SLO.labels(lane.label).inc(len(seconds))
-        START_SLO_GOOD.labels(lane.label).inc(sum(delay <= objectives[lane] for delay in seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,17 +116,19 @@ class Executors:
         for_loop: list[RunningAttempt] = []
         for_kinds: list[RunningAttempt] = []
         refused: list[Outcome] = []
+        may_begin = self._may_begin
         for attempt in attempts:
-            handler = self._registry.get(attempt.run.handler) if attempt.run.handler else None
+            name = attempt.run.handler
+            handler = self._registry.get(name) if name else None
             if (refusal := self._refusal(attempt, handler)) is not None:
                 refused.append(refusal)
                 continue
-            self._in_flight.open(attempt)
-            attempt.may_begin = self._may_begin
+            attempt.may_begin = may_begin
             if handler is None or handler.run == "process" or _is_suspect(attempt):
                 for_kinds.append(attempt)
             else:
                 (for_loop if handler.run == "loop" else for_threads).append(attempt)
+        self._in_flight.open([*for_threads, *for_loop, *for_kinds])
         if for_threads:
             self.threads.submit(for_threads)
         if for_loop:
@@ -197,7 +199,7 @@ class Executors:
 
     def release(self, keys: Sequence[Any]) -> list[RunningAttempt]:
         """Release runs that are handed back; nothing of them is recorded. Return those still open."""
-        unfinished = [attempt for key in keys if (attempt := self._in_flight.end(key)) is not None]
+        unfinished = [attempt for attempt in self._in_flight.end(keys) if attempt is not None]
         self._services.notes.forget(keys)
         self._cancel(keys, verdict=False)
         return unfinished
@@ -236,8 +238,8 @@ class Executors:
     def _ended(self, outcomes: Sequence[Outcome]) -> None:
         """Pass on the outcomes of runs that were not timed out, handed back or dropped meanwhile."""
         own = []
-        for outcome in outcomes:
-            attempt = self._in_flight.end((outcome.run.id, outcome.fence))
+        attempts = self._in_flight.end([outcome.key for outcome in outcomes])
+        for attempt, outcome in zip(attempts, outcomes, strict=True):
             if attempt is not None:
                 plain = attempt.extras is None and attempt.redactor is None and attempt.trace is None
                 own.append(outcome if plain else self._attempt_left(attempt, outcome))
@@ -267,7 +269,7 @@ class Executors:
 
     def _claim(self, attempt: RunningAttempt) -> bool:
         """Claim the end of a run for the caller; False if it has ended already."""
-        return self._in_flight.end(attempt.key) is not None
+        return self._in_flight.end([attempt.key]) != [None]
 
     def _refusal(self, attempt: RunningAttempt, handler: Handler | None) -> Outcome | None:
         """Return the outcome of a run that is not executed here; None if it is."""

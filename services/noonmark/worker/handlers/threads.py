@@ -20,6 +20,9 @@ from noonmark.telemetry.logs import get_logger
 _SHORT_SECONDS = 0.001
 """Handlers that take less on average run one after the other on a single thread."""
 
+_MOST_COUNTED_SECONDS = 4 * _SHORT_SECONDS
+"""A handler counts no longer than this: a short one that waits for the GIL must not wake every thread."""
+
 _FLUSH_SECONDS = 0.002
 _FLUSH_COUNT = 200
 _IDLE_SECONDS = 30.0
@@ -178,7 +181,8 @@ class ThreadExecutor:
             self.running.pop(me, None)
             if self._stuck:
                 self._unstick(attempt)
-            self._average_seconds += ((ended - began) - self._average_seconds) * 0.05
+            counted = min(ended - began, _MOST_COUNTED_SECONDS)
+            self._average_seconds += (counted - self._average_seconds) * 0.05
             if outcome is not None:
                 finished.append(outcome)
             if len(finished) >= _FLUSH_COUNT or ended - flushed_at > _FLUSH_SECONDS:

@@ -37,6 +37,7 @@ from noonmark.worker.leases.worker_time import WorkerTime, lease_clock
 _RETRY_SECONDS = 0.5
 _CHECK_SECONDS = 0.5
 _INPUT = 0
+_OUTPUT = 1
 _CHUNK_BYTES = 65536
 
 
@@ -137,8 +138,7 @@ class Heartbeat:
                 ) as connection:
                     self._beat(connection)
             except psycopg.Error as error:
-                reason = str(error).strip().splitlines()[0] if str(error) else type(error).__name__
-                _report("away", reason=reason)
+                _report("away", reason=worker_lease.why_not_renewed(error))
                 self._wait(_RETRY_SECONDS, None)
 
     def _beat(self, connection: psycopg.Connection) -> None:
@@ -213,17 +213,22 @@ def main() -> int:
     first = None
     while first is None and not commands.is_closed:
         first = commands.next(1.0)
-    if first is not None:
+    if first is None:
+        return 0
+    try:
         _report("ready")
         config = Config(**first)
         commands.signals_fd = config.signals_fd
         Heartbeat(commands, config).run()
+    except BrokenPipeError:
+        # The worker does not read any more: a second signal ended it while we sent a heartbeat.
+        return 0
     return 0
 
 
 def _report(event: str, **more: str | float) -> None:
-    sys.stdout.write(json.dumps({"event": event, **more}) + "\n")
-    sys.stdout.flush()
+    # Without a buffer, which Python would try to empty again at the exit.
+    os.write(_OUTPUT, json.dumps({"event": event, **more}).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -6,13 +6,14 @@ import contextlib
 import errno
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -107,13 +108,14 @@ class Lease:
         Raises:
             OSError: the system cannot start a process or thread now.
         """
-        helper = subprocess.Popen(
-            [sys.executable, "-m", "noonmark.worker.leases.heartbeat"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            pass_fds=(self._attempts.fd, self._signals_fd),
-        )
+        with _blocked_signals():
+            helper = subprocess.Popen(
+                [sys.executable, "-m", "noonmark.worker.leases.heartbeat"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                pass_fds=(self._attempts.fd, self._signals_fd),
+            )
         with self._lock:
             self._helper = helper
             # The database URL can contain a password: it goes through a pipe, never into argv.
@@ -187,7 +189,7 @@ class Lease:
     def lapse(self, worker: int) -> None:
         """Record that the lease of this worker id has lapsed; callable repeatedly and from any thread."""
         with self._lock:
-            if worker != self.identity.worker or self.lost.is_set():
+            if not worker or worker != self.identity.worker or self.lost.is_set():
                 return
             self.lost.set()
             self._lapses.append(time.monotonic())
@@ -303,13 +305,15 @@ class Lease:
                 ) as connection:
                     while not (self._is_ready or self._closing or self.lost.is_set()):
                         identity, at = self.identity, lease_clock()
-                        if not worker_lease.beat(connection, identity):
-                            self.lapse(identity.worker)
-                            return
-                        self._renewed(identity.worker, at)
+                        if identity.worker:
+                            if not worker_lease.beat(connection, identity):
+                                self.lapse(identity.worker)
+                                return
+                            self._renewed(identity.worker, at)
                         time.sleep(min(beat_seconds, 0.5))
             except psycopg.Error as error:
-                self._log.warning("heartbeat_cannot_reach_database", reason=str(error).strip())
+                reason = worker_lease.why_not_renewed(error)
+                self._log.warning("heartbeat_cannot_reach_database", reason=reason)
                 time.sleep(0.5)
 
     def _renewed(self, worker: int, at: float) -> None:
@@ -319,3 +323,16 @@ class Lease:
                 return
             self._is_renewed = True
             self._beaten_at = max(self._beaten_at, at)
+
+
+@contextlib.contextmanager
+def _blocked_signals() -> Iterator[None]:
+    """Block the signals of the terminal: a process that is started inside the block inherits that.
+
+    The heartbeat process ignores them, but only once it has loaded its modules.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

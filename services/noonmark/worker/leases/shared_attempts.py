@@ -13,15 +13,26 @@ import struct
 import threading
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from noonmark.attempts.running_attempt import RunningAttempt
+if TYPE_CHECKING:  # for the heartbeat process, which would load most of the worker with it
+    from noonmark.attempts.running_attempt import RunningAttempt
 
 PULSE_SECONDS: Final = 0.25
 _HEAD: Final = struct.Struct("<QQ")
 _SLOT: Final = struct.Struct("<dQ16s")
 _FREE: Final = struct.pack("<d", 0.0)
+
+
+class _ThisThread(threading.local):
+    """The id of the calling thread, as the kernel names it: asking for it is a system call."""
+
+    def __init__(self) -> None:
+        self.id = threading.get_native_id()
+
+
+_this_thread = _ThisThread()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +81,7 @@ class SharedAttempts:
             self._memory,
             _HEAD.size + slot * _SLOT.size,
             end_by,
-            threading.get_native_id(),
+            _this_thread.id,
             attempt.run.id.bytes,
         )
         return slot

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 
 from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.core.attempt_key import attempt_key
 from noonmark.handlers.effects import Fenced, Saved
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
@@ -182,7 +183,7 @@ class NoteWriter:
         """Drop a note that cannot be stored, and tell the handler if it waits for it."""
         why = str(error).strip()
         self._log.error("note_dropped", run_id=str(note.run.id), error=why)
-        key = (note.run.id, note.fence)
+        key = attempt_key(note.run.id, note.fence)
         with self._lock:
             self._fresh.pop(key, None)
             waiting = self._waiting.pop(key, [])

@@ -10,35 +10,36 @@ from functools import lru_cache
 from typing import Any, Protocol
 from uuid import UUID
 
+import msgspec
 import orjson
 
 from noonmark.attempts.redaction import Redactor
+from noonmark.core.attempt_key import AttemptKey, attempt_key
 from noonmark.core.monitoring.trace_context import Hop, TraceContext, parse_traceparent, span_id_of
 from noonmark.core.retry import Age, RetryPolicy, policy_of_row
 from noonmark.core.states import DeliverySemantics, Lane, Origin
 from noonmark.kafka.consumers.records import Record
-from noonmark.kafka.messages import RunMessage, traceparent_of
+from noonmark.kafka.messages import QueuedRun, traceparent_of
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.outcomes.extras import OutcomeExtras
 from noonmark.store.runs.held_runs import FencedRun
 from noonmark.store.runs.starts import StartRequest
 
 
-@dataclass(slots=True, eq=False)
-class Delivery:
-    """A run message that passed its checks, and its Kafka record."""
+class Delivery(msgspec.Struct, eq=False):
+    """A run of a message that passed its checks, and its Kafka record or its part of one."""
 
     start_request: StartRequest
     record: Record
     lane: Lane
-    message: RunMessage | None = None
-    """The message itself, which must agree with the ledger."""
+    message: QueuedRun | None = None
+    """What the message says of the run, which must agree with the ledger."""
 
     def agrees(self, run: StartedRun) -> bool:
         """Return whether the message agrees with the run that the ledger has under this id and fence."""
         said = self.message
         return said is None or (
-            said.job_id == run.job_id
+            said.job_id.int == run.job_id.int
             and said.job_version == run.job_version
             and said.namespace == run.namespace
         )
@@ -84,11 +85,10 @@ class AttemptClock(Protocol):
         """Start the timeout from the beginning."""
 
 
-@dataclass(slots=True, eq=False)
-class RunningAttempt:
+class RunningAttempt(msgspec.Struct, eq=False):
     """A started run. `key` identifies it in memory: the same run under a higher fence is another attempt."""
 
-    key: tuple[Any, int]
+    key: AttemptKey
     run: StartedRun
     fence: int
     record: Record
@@ -99,7 +99,7 @@ class RunningAttempt:
     retry: dict[str, Any]
     began_at: float = 0.0
     """When the handler began, in monotonic seconds; 0 while it waits for a thread."""
-    taken_at: float = field(default_factory=time.monotonic)
+    taken_at: float = msgspec.field(default_factory=time.monotonic)
     """When the reply to the start statement was read, in monotonic seconds."""
     # Only the used parts of `jobs.work` are stored: a dict that lives as long as its run costs the garbage
     # collector more than parsing it.
@@ -135,9 +135,8 @@ class RunningAttempt:
         One job that cannot be read must not end the worker, and with it all other runs.
         """
         fence = delivery.start_request.fence
-        attempt = cls(
-            (run.id, fence), run, fence, delivery.record, delivery.lane, pool, None, _TIMEOUT_SECONDS, {}
-        )
+        key = attempt_key(run.id, fence)
+        attempt = cls(key, run, fence, delivery.record, delivery.lane, pool, None, _TIMEOUT_SECONDS, {})
         if run.work:
             work: object = None
             try:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from noonmark.auth.errors import AuthenticationError, AuthenticationReason
 from noonmark.auth.key_cache import KeyCache, KnownKey
-from noonmark.auth.oidc import TokenVerifier
 from noonmark.auth.tokens import PREFIX, ApiToken
 from noonmark.core.access.roles import Principal
 from noonmark.settings import Settings
+
+if TYPE_CHECKING:
+    from noonmark.auth.oidc import TokenVerifier
 
 _SCHEME: Final = "bearer "
 _HOW: Final = "send `Authorization: Bearer <token>`, with an API key or a token of the identity provider"
@@ -37,7 +39,7 @@ class Authenticator:
             settings: the settings, including those of the identity provider.
         """
         self._keys = KeyCache(dsn)
-        self._tokens = TokenVerifier.of(settings)
+        self._tokens = _verifier(settings)
 
     def authenticate(self, authorization_header: str | None) -> Principal:
         """Return the principal of a request.
@@ -146,3 +148,12 @@ def _credential(header: str | None) -> str:
             AuthenticationReason.MALFORMED, "the header Authorization cannot be read", _HOW
         )
     return header[len(_SCHEME) :].strip(" ")
+
+
+def _verifier(settings: Settings) -> TokenVerifier | None:
+    """Create what verifies tokens; None without an issuer: most processes need no HTTP client for it."""
+    if not settings.oidc_issuer:
+        return None
+    from noonmark.auth.oidc import TokenVerifier  # noqa: PLC0415 - takes a while to load
+
+    return TokenVerifier.of(settings)

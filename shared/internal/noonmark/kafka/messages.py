@@ -1,4 +1,8 @@
-"""Run messages: a signed pointer to a run, as a CloudEvents 1.0 JSON document.
+"""Run messages: signed pointers to runs, as CloudEvents 1.0 JSON documents.
+
+A message has one run (`noonmark.run.queued.v1`), or several of one lane and partition
+(`noonmark.runs.queued.v1`), which release 0.2 cannot read: sending, reading and checking a message costs as
+much for one run as for many.
 
 A worker executes what the database returns for the pointer, never what a message contains. The signature
 keeps unauthorised publishers from making workers query the database; the start statement decides.
@@ -15,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 from uuid import UUID
@@ -28,8 +32,12 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 RUN_TYPE: Final = "noonmark.run.queued.v1"
+RUNS_TYPE: Final = "noonmark.runs.queued.v1"
 RUN_SOURCE: Final = "noonmark/dispatcher"
-MAX_RUN_BYTES: Final = 4096
+RUNS_PER_MESSAGE: Final = 64
+"""Maximum number of runs in one message. Twice as many save little, and one that is unread delays more."""
+
+MAX_MESSAGE_BYTES: Final = 65_536
 """A run message is far smaller; anything larger is not a run message of noonmark."""
 
 _Label = Literal["high", "normal", "low"]
@@ -75,19 +83,42 @@ class UnknownKey(RunMessageError):  # noqa: N818
     code = "unknown_key"
 
 
-class RunMessage(msgspec.Struct, frozen=True, gc=False):
-    """The pointer: which run, queued under which fence.
+class QueuedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The pointer: which run, queued under which fence. An array in messages with several runs.
 
     Attributes:
         run_id: the run.
         job_id: its job.
         namespace: the job's namespace.
-        pool: the worker pool that it was queued for.
-        lane: its lane, by label.
         scheduled_for: the nominal instant, aware UTC, to the microsecond.
         fence: the fence under which it was queued.
         job_version: the job version that the run was planned with.
     """
+
+    run_id: UUID
+    job_id: UUID
+    namespace: _Name
+    scheduled_for: Annotated[datetime, msgspec.Meta(tz=True)]
+    fence: _Count
+    job_version: _Count
+
+
+class RunBatch(msgspec.Struct, frozen=True, gc=False):
+    """What a message says: the runs of one lane of a pool, in the order in which they were queued.
+
+    Attributes:
+        pool: the worker pool that they were queued for.
+        lane: their lane, by label.
+        runs: the runs.
+    """
+
+    pool: _Name
+    lane: _Label
+    runs: Annotated[tuple[QueuedRun, ...], msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class _OneRun(msgspec.Struct, frozen=True, gc=False):
+    """The data of a message with one run."""
 
     run_id: UUID
     job_id: UUID
@@ -101,7 +132,7 @@ class RunMessage(msgspec.Struct, frozen=True, gc=False):
 
 class _Envelope(msgspec.Struct, frozen=True, gc=False):
     specversion: Literal["1.0"]
-    type: Literal["noonmark.run.queued.v1"]
+    type: Literal["noonmark.run.queued.v1", "noonmark.runs.queued.v1"]
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
     source: str
     keyid: _Name
@@ -186,59 +217,71 @@ def _hmac(keyed: tuple[_Hash, _Hash], data: bytes | msgspec.Raw) -> str:
 
 
 def encode_run(
-    signer: Signer,
-    *,
-    run_id: UUID,
-    job_id: UUID,
-    namespace: str,
-    pool: str,
-    lane: Lane,
-    scheduled_for: datetime,
-    fence: int,
-    job_version: int,
-    traceparent: str | None = None,
+    signer: Signer, run: QueuedRun, *, pool: str, lane: Lane, traceparent: str | None = None
 ) -> bytes:
-    """Return the message value of a queued run.
+    """Return the value of a message with one run.
 
     Args:
         signer: has the pool's keys.
-        run_id: the run.
-        job_id: its job.
-        namespace: the job's namespace.
+        run: the run; its instant is aware, and written in UTC.
         pool: the worker pool that it is queued for.
         lane: its lane there.
-        scheduled_for: the nominal instant, aware; it is written in UTC.
-        fence: the fence under which it is queued.
-        job_version: the job version that the run was planned with.
         traceparent: of a traced run; not signed, because nothing depends on it.
 
     Raises:
         ValueError: `scheduled_for` is naive.
     """
-    if scheduled_for.tzinfo is not UTC:
-        offset = scheduled_for.utcoffset()
-        if offset is None:
-            raise ValueError(f"run {run_id}: scheduled_for {scheduled_for} has no zone; it must be aware")
-        if offset:  # msgspec writes every zone with offset zero as `Z`
-            scheduled_for = scheduled_for.astimezone(UTC)
+    at = _in_utc(run)
     data = _encode(
-        RunMessage(run_id, job_id, namespace, pool, _LABELS[lane], scheduled_for, fence, job_version)
+        _OneRun(run.run_id, run.job_id, run.namespace, pool, _LABELS[lane], at, run.fence, run.job_version)
     )
-    run, key, signature = data[_RUN_ID], signer.current.encode(), signer.sign(data).encode()
+    run_id, key, signature = data[_RUN_ID], signer.current.encode(), signer.sign(data).encode()
     if traceparent is None:
-        return _ENVELOPE % (run, fence, key, signature, data)
-    return _TRACED_ENVELOPE % (run, fence, traceparent.encode(), key, signature, data)
+        return _ENVELOPE % (run_id, run.fence, key, signature, data)
+    return _TRACED_ENVELOPE % (run_id, run.fence, traceparent.encode(), key, signature, data)
+
+
+def encode_runs(signer: Signer, runs: Sequence[QueuedRun], *, pool: str, lane: Lane) -> bytes:
+    """Return the value of a message with several runs of one partition, in the order of the queue.
+
+    Args:
+        signer: has the pool's keys.
+        runs: up to `RUNS_PER_MESSAGE`; their instants are in UTC, as Postgres returns them.
+        pool: the worker pool that they are queued for.
+        lane: their lane there.
+    """
+    data = _encode(RunBatch(pool, _LABELS[lane], tuple(runs)))
+    first = runs[0]
+    return _BATCH_ENVELOPE % (
+        str(first.run_id).encode(),
+        first.fence,
+        len(runs),
+        signer.current.encode(),
+        signer.sign(data).encode(),
+        data,
+    )
+
+
+def _in_utc(run: QueuedRun) -> datetime:
+    at = run.scheduled_for
+    if at.tzinfo is UTC:
+        return at
+    offset = at.utcoffset()
+    if offset is None:
+        raise ValueError(f"run {run.run_id}: scheduled_for {at} has no zone; it must be aware")
+    return at.astimezone(UTC) if offset else at  # msgspec writes every zone with offset zero as `Z`
 
 
 def traceparent_of(value: bytes) -> str | None:
-    """Return the `traceparent` of a run message that `open_run` has read; None if it is not traced."""
+    """Return the `traceparent` of a run message that `open_runs` has read; None if it is not traced."""
     found = _TRACED.search(value, 0, 512)
     return found[1].decode() if found else None
 
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
-_decode_data: Final = msgspec.json.Decoder(RunMessage).decode
+_decode_one: Final = msgspec.json.Decoder(_OneRun).decode
+_decode_batch: Final = msgspec.json.Decoder(RunBatch).decode
 
 _ENVELOPE: Final = (
     f'{{"specversion":"1.0","type":"{RUN_TYPE}","id":"%b.%d","source":"{RUN_SOURCE}",'
@@ -247,30 +290,46 @@ _ENVELOPE: Final = (
 """No inserted value needs escaping: an id, a number, a key id that `Signer` checked, hex, JSON."""
 
 _TRACED_ENVELOPE: Final = _ENVELOPE.replace(b'"keyid"', b'"traceparent":"%b","keyid"')
+_BATCH_ENVELOPE: Final = _ENVELOPE.replace(RUN_TYPE.encode(), RUNS_TYPE.encode()).replace(
+    b'"%b.%d"', b'"%b.%d.%d"'
+)
 _TRACED: Final = re.compile(rb'"traceparent":"([0-9a-f-]{55})","keyid"')
+
+_COUNT: Final = re.compile(rb'"type":"noonmark\.runs\.queued\.v1","id":"[0-9a-f-]{36}\.[0-9]+\.([0-9]{1,3})"')
+"""The id of a message with several runs ends with their number."""
 
 _RUN_ID: Final = slice(len('{"run_id":"'), len('{"run_id":"') + 36)
 """The position of the run id, the first member of the data: slicing costs a tenth of formatting it again."""
 
 
-def open_run(value: bytes, signer: Signer) -> RunMessage:
-    """Parse a run message; its signature is checked before any of its content is used.
+def open_runs(value: bytes, signer: Signer) -> RunBatch:
+    """Parse a run message of either form; its signature is checked before any of its content is used.
 
     Raises:
         MalformedMessage: too large, not JSON, or a missing or mistyped member.
         UnknownKey: signed with a key that `signer` lacks; the key may be new.
         BadSignature: the data is not what was signed.
     """
-    if len(value) > MAX_RUN_BYTES:
-        raise OversizedMessage(f"{len(value)} bytes; a run message has at most {MAX_RUN_BYTES}")
+    if len(value) > MAX_MESSAGE_BYTES:
+        raise OversizedMessage(f"{len(value)} bytes; a run message has at most {MAX_MESSAGE_BYTES}")
     try:
         envelope = _decode_envelope(value)
         signer.verify(envelope.data, envelope.keyid, envelope.signature)
-        return _decode_data(envelope.data)
+        if envelope.type == RUNS_TYPE:
+            return _decode_batch(envelope.data)
+        one = _decode_one(envelope.data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise MalformedMessage(f"not a run message: {error}") from error
+    run = QueuedRun(one.run_id, one.job_id, one.namespace, one.scheduled_for, one.fence, one.job_version)
+    return RunBatch(one.pool, one.lane, (run,))
 
 
-def lane_of(message: RunMessage) -> Lane:
-    """Return the message's lane."""
-    return _LANES[message.lane]
+def count_runs(value: bytes) -> int:
+    """Return how many runs a message has by its id, which is not checked: for measurements only."""
+    found = _COUNT.search(value, 0, 256)
+    return min(int(found[1]), RUNS_PER_MESSAGE) if found else 1
+
+
+def lane_of(batch: RunBatch) -> Lane:
+    """Return the lane of a message."""
+    return _LANES[batch.lane]

@@ -38,6 +38,9 @@ def refusal(
     if error.code() not in _CODES:
         return None
     resource = _RESOURCES.get(error.code())
+    if operation is Operation.WRITE and topic:
+        # A principal that may write to no topic is refused the id of a producer: a right of the cluster.
+        resource = Resource.TOPIC
     name = {Resource.TOPIC: topic, Resource.GROUP: group, None: None}[resource]
     what = f"{resource} {name}" if resource and name else f"the {resource or 'cluster'}"
     return (

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 
 class DbFault(Enum):
@@ -21,13 +24,15 @@ class DbFault(Enum):
 
 
 _READ_ONLY: Final = "25006"
+_LOCK_TIMEOUT: Final = "55P03"
+_DEADLOCK: Final = "40P01"
 _TRANSIENT: Final = frozenset(
     {
         "40001",  # serialization_failure
-        "40P01",  # deadlock_detected
+        _DEADLOCK,
         "25P03",  # idle_in_transaction_session_timeout: the server ended the session
         "25P04",  # transaction_timeout (Postgres 17): the server ended the session
-        "55P03",  # lock_not_available: lock_timeout
+        _LOCK_TIMEOUT,  # lock_not_available
         "57014",  # query_canceled: statement_timeout
         "57P01",  # admin_shutdown
         "57P02",  # crash_shutdown
@@ -62,6 +67,31 @@ def classify(error: BaseException) -> DbFault:
     if state.startswith(_PERMANENT_CLASSES):
         return DbFault.PERMANENT
     return DbFault.TRANSIENT if isinstance(error, psycopg.OperationalError) else DbFault.PERMANENT
+
+
+def log_fault(log: FilteringBoundLogger, error: BaseException, **more: Any) -> None:
+    """Log an error after which the work is tried again, as the event that names its cause.
+
+    A lock that another session holds, and a deadlock, are no outage: the database answers.
+    """
+    state = getattr(error, "sqlstate", None)
+    said = {"error": str(error).strip(), "sqlstate": state, **more}
+    if state == _LOCK_TIMEOUT:
+        log.warning("lock_timeout", **said)
+    elif state == _DEADLOCK:
+        log.warning("deadlock", **said)
+    else:
+        log.warning("database_unavailable", **said)
+
+
+def is_locked_out(error: BaseException) -> bool:
+    """Return whether the database answers, but other sessions hold locks that the work needs."""
+    return getattr(error, "sqlstate", None) in {_LOCK_TIMEOUT, _DEADLOCK}
+
+
+def missing_because(error: BaseException) -> str:
+    """Return what a loop lacks after an error, for /readyz."""
+    return "locked by another session" if is_locked_out(error) else "unreachable"
 
 
 def must_reconnect(error: BaseException) -> bool:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 import psycopg
 
 from noonmark.service.backoff import Backoff
-from noonmark.service.database_errors import DbFault, classify
+from noonmark.service.database_errors import DbFault, classify, log_fault, missing_because
 from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
 
@@ -23,15 +23,24 @@ class DatabaseLoop(ABC):
     new connection.
     """
 
-    def __init__(self, service: Service, name: str, *, max_age_seconds: float = 15.0) -> None:
+    def __init__(
+        self,
+        service: Service,
+        name: str,
+        *,
+        max_age_seconds: float = 15.0,
+        lock_timeout_seconds: float | None = None,
+    ) -> None:
         """Register the loop.
 
         Args:
             service: the process.
             name: name of the loop in logs, health and metrics.
             max_age_seconds: `/livez` fails if no pass has finished for this time.
+            lock_timeout_seconds: how long a statement waits for one lock, see `connect`.
         """
         self.name = name
+        self._lock_timeout_seconds = lock_timeout_seconds
         self.wake = threading.Event()
         self._service = service
         self._log = service.log.bind(loop=name)
@@ -51,18 +60,19 @@ class DatabaseLoop(ABC):
         while not stop.is_set():
             try:
                 with connect(
-                    self._service.settings.dsn, application=self.name, autocommit=True
+                    self._service.settings.dsn,
+                    application=self.name,
+                    autocommit=True,
+                    lock_timeout_seconds=self._lock_timeout_seconds,
                 ) as connection:
                     self._passes(connection, stop, backoff)
             except (psycopg.Error, OSError) as error:
                 if classify(error) is DbFault.PERMANENT:
                     raise
-                self._service.health.set_ready(f"{self.name}_database", ready=False, missing="unreachable")
-                self._log.warning(
-                    "database_unavailable",
-                    error=str(error).strip(),
-                    sqlstate=getattr(error, "sqlstate", None),
+                self._service.health.set_ready(
+                    f"{self.name}_database", ready=False, missing=missing_because(error)
                 )
+                log_fault(self._log, error)
                 # A process that keeps trying is alive: an outage of the database is not its failure.
                 self._progress.failed(str(error).strip())
                 backoff.wait(stop)

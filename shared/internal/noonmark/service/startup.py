@@ -10,7 +10,7 @@ import psycopg
 
 from noonmark.kafka.config import KafkaConfig
 from noonmark.service.backoff import retry_transient
-from noonmark.service.database_errors import DbFault
+from noonmark.service.database_errors import DbFault, log_fault
 from noonmark.service.runner import Service, StartError
 from noonmark.settings import Settings
 from noonmark.store.database.connect import connect
@@ -72,7 +72,7 @@ def await_read(service: Service, read: Callable[[psycopg.Connection], T]) -> T:
 
     def warn(error: Exception, _: DbFault) -> None:
         nonlocal hint
-        service.log.warning("database_unavailable", error=str(error).strip(), **hint)
+        log_fault(service.log, error, **hint)
         hint = {}
 
     return retry_transient(attempt, service.stop, on_fault=warn)

@@ -20,7 +20,14 @@ class TriggerSettings(BaseSettings):
         " A lower value starts runs sooner and costs more CPU.",
     )
     relay_batch: int = Field(
-        1000, ge=1, le=10_000, description="Outbox rows that a dispatcher reads at once, per lane."
+        1000, ge=1, le=10_000, description="Runs or events that a dispatcher reads at once, per lane."
+    )
+    runs_per_message: int = Field(
+        64,
+        ge=1,
+        le=64,
+        description="Maximum number of runs in one run message. Set it to 1 before you go back to"
+        " release 0.2, which reads only such messages.",
     )
     outbox_age_limit_seconds: float = Field(
         10.0, ge=1, description="An unsent outbox row older than this stops claims of its slice and lane."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
@@ -19,13 +20,18 @@ from noonmark.core.access.submission_signature import (
     SignedEvent,
     signature_header,
 )
+from noonmark.core.causes import cause_of
 from noonmark.core.ids import uuid7
 from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, render_structured
 from noonmark.schemas.events.submissions import CANCEL, CANCEL_RUNS, CREATE, PAUSE, RESUME, TRIGGER, UPDATE
 
 _DEFAULTS: Final = {"client.id": "noonmark-client", "message.timeout.ms": 120_000, "linger.ms": 5}
 _POLL_SECONDS: Final = 0.1
+_FULL_SECONDS: Final = 0.01
 _MOST_SHOWN: Final = 3
+_ENDED: Final = frozenset({KafkaError._FATAL, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})  # noqa: SLF001
+# A principal that may write to no topic at all is refused the id of a producer: a right of the cluster.
+_REFUSALS: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
 
 class Published(NamedTuple):
@@ -97,8 +103,11 @@ class Publisher:
         self._topic = topic
         self._source = source
         self._valid_seconds = valid_seconds
+        self._lock = threading.Lock()
         self._failed: list[tuple[str, str]] = []
-        self._waiting: set[str] = set()
+        self._waiting: dict[Future[Published], str] = {}
+        self._reports: dict[Future[Published], tuple[KafkaError | None, Message]] = {}
+        self._fatal: KafkaError | None = None
         # With it, the Kafka client's own retries are neither duplicated nor out of order.
         self._producer = Producer({**_DEFAULTS, **given, "enable.idempotence": True})
         self._closed = threading.Event()
@@ -176,15 +185,16 @@ class Publisher:
     # -- life ------------------------------------------------------------------------------------------
 
     def flush(self, timeout_seconds: float = 60.0) -> None:
-        """Wait until the broker has everything that was published.
+        """Wait until the broker has everything that was published; not for use in a callback of a future.
 
         Raises:
             PublishError: some events since the last flush were not acknowledged, or not in time.
         """
-        left = self._producer.flush(timeout_seconds)
-        failed, self._failed = self._failed, []
-        if left:
-            failed += [(event_id, "no answer in time") for event_id in sorted(self._waiting)]
+        waiting = dict(self._waiting)
+        late = wait(waiting, timeout_seconds).not_done
+        with self._lock:
+            failed, self._failed = self._failed, []
+        failed += [(event_id, "no answer in time") for event_id in sorted(waiting[one] for one in late)]
         if failed:
             raise PublishError(failed)
 
@@ -199,7 +209,13 @@ class Publisher:
         finally:
             self._closed.set()
             self._poller.join(timeout_seconds)
-            self._producer.close()
+            # Nothing may hold it up: what is not acknowledged by now is failed.
+            self._producer.purge()
+            with suppress(KafkaException, SystemError):
+                # Its fatal error, if it was not raised before.
+                self._producer.close()
+            self._settle()
+            self._abandon(KafkaError(KafkaError._DESTROY, "the publisher was closed"))  # noqa: SLF001
 
     def __enter__(self) -> Self:
         return self
@@ -247,12 +263,15 @@ class Publisher:
         future: Future[Published] = Future()
         future.set_running_or_notify_cancel()
 
-        def on_delivery(error: KafkaError | None, message: Message) -> None:
-            self._delivered(future, event_id, error, message)
-
-        self._waiting.add(event_id)
+        self._waiting[future] = event_id
         name = data.get("name")
         own = f"{place}/{name}" if name else str(data.get("job_id") or event_id)
+        reports = self._reports
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            # A single step: any call would fail if what ended the producer is being raised (see `_poll`).
+            reports[future] = error, message
+
         while True:
             try:
                 self._producer.produce(
@@ -260,36 +279,61 @@ class Publisher:
                 )
             except BufferError:
                 # The queue is full: it empties when the broker answers or messages time out.
-                self._producer.poll(_POLL_SECONDS)
+                time.sleep(_FULL_SECONDS)
             except KafkaException as error:
-                self._waiting.discard(event_id)
+                self._waiting.pop(future, None)
                 raise PublishError([(event_id, self._reason(error.args[0]))]) from error
             else:
                 return future
 
-    def _delivered(
-        self, future: Future[Published], event_id: str, error: KafkaError | None, message: Message
-    ) -> None:
-        self._waiting.discard(event_id)
-        if error is None:
-            topic, partition, offset = message.topic(), message.partition(), message.offset()
-            assert topic is not None
-            assert partition is not None
-            assert offset is not None
-            future.set_result(Published(event_id, topic, partition, offset))
-            return
-        failure = event_id, self._reason(error)
-        self._failed.append(failure)
-        future.set_exception(PublishError([failure]))
+    def _poll(self) -> None:
+        """Serve the client until `close`: only this thread learns what ended it, before what that failed."""
+        while not self._closed.is_set():
+            try:
+                self._producer.poll(_POLL_SECONDS)
+            except (KafkaException, SystemError) as error:
+                # It is the cause of a SystemError if reports of deliveries were served in the same call.
+                found = cause_of(error, KafkaException)
+                if found is None:
+                    raise
+                self._fatal = found.args[0]
+            self._settle()
+            if self._fatal is not None and not len(self._producer):
+                # A report may have been lost.
+                self._abandon(self._fatal)
+
+    def _settle(self) -> None:
+        """Give every reported delivery to its future."""
+        for future in list(self._reports):
+            error, message = self._reports.pop(future)
+            if error is not None:
+                self._fail(future, error)
+            elif (event_id := self._waiting.pop(future, None)) is not None:
+                topic, partition, offset = message.topic(), message.partition(), message.offset()
+                assert topic is not None
+                assert partition is not None
+                assert offset is not None
+                future.set_result(Published(event_id, topic, partition, offset))
+
+    def _fail(self, future: Future[Published], error: KafkaError) -> None:
+        if (event_id := self._waiting.pop(future, None)) is not None:
+            failure = event_id, self._reason(error)
+            with self._lock:
+                self._failed.append(failure)
+            future.set_exception(PublishError([failure]))
+
+    def _abandon(self, error: KafkaError) -> None:
+        """Fail all that waits."""
+        for future in list(self._waiting):
+            self._fail(future, error)
 
     def _reason(self, error: KafkaError) -> str:
-        if error.code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return error.str()
+        if self._fatal is not None and error.code() in _ENDED:
+            error = self._fatal
+        if error.code() not in _REFUSALS:
+            ended = ": this publisher can send nothing more, create a new one" if error.fatal() else ""
+            return error.str() + ended
         return (
             f"this client may not WRITE topic {self._topic}: grant its principal that right, "
             "`noonmark rights kafka` prints the commands that grant it"
         )
-
-    def _poll(self) -> None:
-        while not self._closed.is_set():
-            self._producer.poll(_POLL_SECONDS)

@@ -25,6 +25,7 @@ from noonmark.attempts.outcomes import raised, succeeded, timed_out
 from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError, SecretResolver
+from noonmark.core.attempt_key import attempt_key
 from noonmark.core.retry import RetryPolicy
 from noonmark.core.states import DeliverySemantics, Lane
 from noonmark.handlers import Context, Handler, Registry, Saved
@@ -201,7 +202,7 @@ def _attempt_of(
         origin=origin, namespace=namespace, attempt=attempt, handler=found.name
     )
     record = Record("", 0, 0, 0, None, b"", 0)
-    running = RunningAttempt((run.id, fence), run, fence, record, Lane.NORMAL, "default", **work)
+    running = RunningAttempt(attempt_key(run.id, fence), run, fence, record, Lane.NORMAL, "default", **work)
     running.timeout_seconds = min(running.timeout_seconds, running.age().left_seconds)
     running.stop_requested = cancelled
     running.checkpoint = None if checkpoint is None else orjson.dumps(checkpoint)

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from noonmark.devstack import state
+from noonmark.devstack.answers import silent_servers
 from noonmark.devstack.leftovers import end_leftovers
 from noonmark.devstack.options import DEFAULT_STATE_DIR, StackOptions
 from noonmark.devstack.parts import http_readiness
@@ -206,6 +207,26 @@ def status(state_dir: Path, *, as_json: bool = False) -> int:
                 "`noonmark dev down` stops what it may have left running."
             )
         return 1
+    rows = _rows(current)
+    silent = silent_servers(current)
+    healthy = current.phase == "ready" and all(row["running"] for row in rows.values()) and not silent
+    if as_json:
+        shown = {"running": True, "phase": current.phase, **current.addresses(state_dir), "processes": rows}
+        shown["unanswered"] = silent
+        sys.stdout.write(json.dumps(shown) + "\n")
+    else:
+        reporter = Reporter(sys.stdout)
+        reporter.show(_status_table(rows))
+        reporter.addresses(current)
+        for name, how in current.restarting.items():
+            reporter.warn(f"{name} {how}; the supervisor is restarting it")
+        for name, reason in silent.items():
+            reporter.warn(f"{name} {reason}")
+    return 0 if healthy else 1
+
+
+def _rows(current: StackState) -> dict[str, dict[str, Any]]:
+    """The supervisor and its parts, by name."""
     rows = {"supervisor": _describe(current.supervisor, "")}
     for name, entry in current.processes.items():
         rows[name] = _describe(entry, current.metrics.get(name, ""))
@@ -213,15 +234,12 @@ def status(state_dir: Path, *, as_json: bool = False) -> int:
         from noonmark.devstack.containers import describe_containers  # noqa: PLC0415 - optional extra
 
         rows |= describe_containers(current.containers)
-    healthy = current.phase == "ready" and all(row["running"] for row in rows.values())
-    if as_json:
-        shown = {"running": True, "phase": current.phase, **current.addresses(state_dir), "processes": rows}
-        sys.stdout.write(json.dumps(shown) + "\n")
-    else:
-        reporter = Reporter(sys.stdout)
-        reporter.show(_status_table(rows))
-        reporter.addresses(current)
-    return 0 if healthy else 1
+    for name, how in current.restarting.items():
+        row = rows.setdefault(name, {"running": False})
+        # A container's row says itself what became of it: one that was removed by hand is not restarted.
+        if not row["running"] and "container" not in row:
+            row["reason"] = f"restarting: it {how}"
+    return rows
 
 
 def _describe(entry: ProcessEntry, metrics_url: str) -> dict[str, Any]:
@@ -245,7 +263,7 @@ def _status_table(rows: dict[str, dict[str, Any]]) -> Table:
     for heading in ("part", "pid", "state", "up for", "memory", "restarts"):
         table.add_column(heading)
     for name, row in rows.items():
-        text = "running" if row["running"] else "not running"
+        text = "running" if row["running"] else "restarting" if "reason" in row else "not running"
         if "container" in row:
             text = row["reason"] or "running (container)"
         elif not row.get("ready", True):

@@ -15,7 +15,7 @@ StackKind = Literal["embedded", "containers"]
 
 DEFAULT_STATE_DIR: Final = Path(".noonmark")
 # -P: as with the installed command, the current folder is not on the module path unless --path says so.
-CLI: Final = (sys.executable, "-P", "-m", "noonmark.cli.main")
+CLI: Final = (sys.executable, "-P", "-m", "noonmark.cli")
 # Above the 30 s a worker gives its runs to finish, and the API its requests: NOONMARK_DRAIN_SECONDS.
 _DRAIN_SECONDS: Final = 40.0
 EXAMPLE_HANDLERS: Final = "examples.handlers"

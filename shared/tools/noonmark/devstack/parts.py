@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import signal
 import time
@@ -57,6 +58,8 @@ class Part(Protocol):
 
 
 def _entry(process: Process, number: signal.Signals, grace_seconds: float) -> ProcessEntry | None:
+    if processes.has_ended(process):
+        return None  # its id may be that of another process by now
     try:
         found = ProcessId.of(process.pid)
     except ProcessLookupError:
@@ -291,14 +294,22 @@ def _missing(body: bytes) -> str:
     return f", it waits for {'; '.join(map(str, missing))}" if missing else ""
 
 
+def _body_of(answer: urllib.error.HTTPError) -> bytes:
+    """Return the beginning of an answer; nothing if its process ended meanwhile."""
+    try:
+        with answer:
+            return answer.read(20_000)
+    except (OSError, http.client.HTTPException):
+        return b""
+
+
 def http_readiness(url: str) -> str:
     """Checks a readiness URL: empty for 200, else the reason it is not ready."""
     try:
         with _HTTP.open(url, timeout=_HTTP_SECONDS) as reply:
             return "" if reply.status == 200 else f"it answers {reply.status}"
     except urllib.error.HTTPError as error:
-        with error:
-            body = error.read(20_000)
-        return f"it answers {error.code}{_missing(body)}"
-    except (OSError, urllib.error.URLError) as error:
+        return f"it answers {error.code}{_missing(_body_of(error))}"
+    except (OSError, urllib.error.URLError, http.client.HTTPException) as error:
+        # The last one: the process ended in the middle of its answer.
         return f"{url} does not answer ({getattr(error, 'reason', None) or error})"

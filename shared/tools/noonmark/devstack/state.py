@@ -62,6 +62,7 @@ class StackState:
         processes: Everything started, in order of the start.
         containers: Docker container ids by name, if the stack uses containers.
         log_dir: Folder of the logs.
+        restarting: Parts that have stopped and are being restarted, and how they stopped.
         stack_id: All processes of the services, also children of children, have it in their environment.
         started_at: Unix time.
     """
@@ -75,6 +76,7 @@ class StackState:
     metrics: dict[str, str] = field(default_factory=dict)
     processes: dict[str, ProcessEntry] = field(default_factory=dict)
     containers: dict[str, str] = field(default_factory=dict)
+    restarting: dict[str, str] = field(default_factory=dict)
     log_dir: str = ""
     stack_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     started_at: float = field(default_factory=time.time)

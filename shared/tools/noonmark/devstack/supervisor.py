@@ -261,6 +261,7 @@ class Supervisor:
             watched.restart_at = now + wait_seconds
             reason = part.end_reason()
             self._reporter.warn(f"{part.name} {reason}; restarting it in {wait_seconds:.1f} s")
+            self._note_restart(part.name, reason)
         elif now >= watched.restart_at:
             watched.restart_at = None
             watched.started_at = now
@@ -269,9 +270,17 @@ class Supervisor:
             try:
                 part.start()
                 self._reporter.line(f"{part.name} restarted")
+                self._state.restarting.pop(part.name, None)
                 self._save()
             except (DevStackError, OSError) as error:
                 self._reporter.warn(f"{part.name} could not be restarted: {error}")
+
+    def _note_restart(self, name: str, reason: str) -> None:
+        """Records for `status` that a part is being restarted, which takes seconds for a server."""
+        self._state.restarting[name] = reason
+        # A full disk does not keep the part from being restarted.
+        with contextlib.suppress(OSError):
+            self._save()
 
     # -- stop -------------------------------------------------------------------------------------
 

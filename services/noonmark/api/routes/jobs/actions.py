@@ -20,7 +20,7 @@ from noonmark.api.requests.idempotency import run_idempotent
 from noonmark.api.requests.routing import AuditedChange, Caller
 from noonmark.core.access.roles import Permission
 from noonmark.core.schedules.schedule import Schedule
-from noonmark.schemas.api.jobs import Job
+from noonmark.schemas.api.jobs import ChangedJob, Job
 from noonmark.schemas.events.submissions import JobRef
 from noonmark.schemas.problems.types import NOT_FOUND
 from noonmark.store.documents.jobs import document_of, readable
@@ -36,6 +36,7 @@ _PLAIN: Final = (
     "id", "namespace", "name", "state", "state_reason", "paused_by", "paused_at", "version", "created_at",
     "updated_at", "last_run_at",
 )  # fmt: skip
+_STATE: Final = ("state", "state_reason", "paused_by")
 
 
 def job_answer(
@@ -128,12 +129,14 @@ class JobChangeRequest:
         conditions: what must be true of the job.
         key: value of `Idempotency-Key`.
         said: content of the request, for the key: JSON values.
+        of_state: it changes the state of the job; the response says whether it did.
     """
 
     job_id: UUID
     conditions: Preconditions
     key: str | None
     said: Any = None
+    of_state: bool = False
 
 
 Submit = Callable[[JobChange], tuple[str, Mapping[str, Any]]]
@@ -170,7 +173,10 @@ def change_job(
         made.append(taken)
         row, schedule = read_job(act.session, job_id)
         act.after = audited(row, schedule)
-        return answer(taken) if answer else _shown(row, schedule, payload=payload)
+        if answer:
+            return answer(taken)
+        before = job.row if change.of_state else None
+        return _shown(row, schedule, payload=payload, before=before)
 
     reply = run_idempotent(caller, namespace, key, make, changes=f"job:{job_id}")
     for taken in made:
@@ -178,8 +184,13 @@ def change_job(
     return reply.response()
 
 
-def _shown(row: Row, schedule: Schedule | None, *, payload: bool) -> StoredResponse:
-    body = job_answer(row, schedule, payload=payload).model_dump(mode="json")
+def _shown(row: Row, schedule: Schedule | None, *, payload: bool, before: Row | None) -> StoredResponse:
+    shown = job_answer(row, schedule, payload=payload)
+    if before is not None:
+        # Both rows were read under the lock of the job.
+        changed = any(row[name] != before[name] for name in _STATE)
+        shown = ChangedJob(**dict(shown), changed=changed)
+    body = shown.model_dump(mode="json")
     return StoredResponse(200, body, {"ETag": etag_of_job(row), "Content-Location": job_path(row["id"])})
 
 

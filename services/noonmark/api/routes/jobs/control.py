@@ -13,7 +13,7 @@ from noonmark.api.http.replies import StoredResponse
 from noonmark.api.requests.routing import Caller, IdempotencyKey, needs, resource
 from noonmark.api.routes.jobs.actions import JobChangeRequest, change_job, namespace_of_job
 from noonmark.core.access.roles import Permission
-from noonmark.schemas.api.jobs import Job, JobTriggered, ReasonBody, ResumeBody, TriggerBody
+from noonmark.schemas.api.jobs import ChangedJob, JobTriggered, ReasonBody, ResumeBody, TriggerBody
 from noonmark.schemas.events.submissions import CANCEL, PAUSE, RESUME, TRIGGER
 from noonmark.schemas.problems.pydantic_errors import Document
 from noonmark.store.jobs.requests import Taken
@@ -29,7 +29,7 @@ def _given(body: Document) -> dict[str, Any]:
     return body.model_dump(mode="json", exclude_unset=True)
 
 
-@router.post("/jobs/{job_id}/cancel", response_model=Job, openapi_extra=_REASONED)
+@router.post("/jobs/{job_id}/cancel", response_model=ChangedJob, openapi_extra=_REASONED)
 def cancel(
     job_id: UUID,
     body: Reasoned,
@@ -40,11 +40,13 @@ def cancel(
     """Cancel a job: it is never due again, and its unfinished runs are cancelled, including running ones."""
     given = _given(body)
     return change_job(
-        caller, JobChangeRequest(job_id, conditions, idempotency_key, given), lambda _: (CANCEL, given)
+        caller,
+        JobChangeRequest(job_id, conditions, idempotency_key, given, of_state=True),
+        lambda _: (CANCEL, given),
     )
 
 
-@router.post("/jobs/{job_id}/pause", response_model=Job, openapi_extra=_REASONED)
+@router.post("/jobs/{job_id}/pause", response_model=ChangedJob, openapi_extra=_REASONED)
 def pause(
     job_id: UUID,
     body: Reasoned,
@@ -55,11 +57,17 @@ def pause(
     """Pause a job: none of its runs start until it is resumed; running ones continue."""
     given = _given(body)
     return change_job(
-        caller, JobChangeRequest(job_id, conditions, idempotency_key, given), lambda _: (PAUSE, given)
+        caller,
+        JobChangeRequest(job_id, conditions, idempotency_key, given, of_state=True),
+        lambda _: (PAUSE, given),
     )
 
 
-@router.post("/jobs/{job_id}/resume", response_model=Job, openapi_extra=described(ResumeBody, required=False))
+@router.post(
+    "/jobs/{job_id}/resume",
+    response_model=ChangedJob,
+    openapi_extra=described(ResumeBody, required=False),
+)
 def resume(
     job_id: UUID,
     body: Annotated[ResumeBody, Depends(checked_body(ResumeBody))],
@@ -70,7 +78,9 @@ def resume(
     """Resume a paused job; `missed` says what to do with instants that came due during the pause."""
     given = _given(body)
     return change_job(
-        caller, JobChangeRequest(job_id, conditions, idempotency_key, given), lambda _: (RESUME, given)
+        caller,
+        JobChangeRequest(job_id, conditions, idempotency_key, given, of_state=True),
+        lambda _: (RESUME, given),
     )
 
 

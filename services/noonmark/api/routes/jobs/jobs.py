@@ -41,7 +41,7 @@ from noonmark.api.routes.jobs.bulk import create_many
 from noonmark.core.access.roles import Permission
 from noonmark.core.states import JobState, Lane
 from noonmark.schemas.api.common import Page
-from noonmark.schemas.api.jobs import BulkBody, Job, JobMade, JobsMade
+from noonmark.schemas.api.jobs import BulkBody, ChangedJob, Job, JobMade, JobsMade
 from noonmark.schemas.events.submissions import CANCEL, UPDATE
 from noonmark.schemas.jobs.documents import JobType
 from noonmark.schemas.problems.refusal import FieldError, Refused
@@ -226,13 +226,15 @@ def patch(
     )
 
 
-@router.delete("/jobs/{job_id:uuid}", response_model=Job)
+@router.delete("/jobs/{job_id:uuid}", response_model=ChangedJob)
 def delete(
     job_id: UUID, conditions: Conditions, caller: Caller = needs(Permission.JOBS_WRITE, "job.delete")
 ) -> Response:
     """Cancel a job and its runs that have not started; running ones finish. The job stays readable."""
     return change_job(
-        caller, JobChangeRequest(job_id, conditions, None), lambda _: (CANCEL, {"running": "finish"})
+        caller,
+        JobChangeRequest(job_id, conditions, None, of_state=True),
+        lambda _: (CANCEL, {"running": "finish"}),
     )
 
 

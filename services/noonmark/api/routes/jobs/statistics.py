@@ -7,11 +7,10 @@ from uuid import UUID
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.requests.routing import Caller, needs, resource
 from noonmark.core.access.roles import Permission
-from noonmark.core.monitoring.statistics import BOUNDS, percentile
+from noonmark.core.monitoring.recent import Rates, percentile, rates_of
 from noonmark.schemas.api.job_stats import JobOutcomes, JobStats
 from noonmark.schemas.problems.types import NOT_FOUND
 from noonmark.store.alerts import statistics
-from noonmark.store.alerts.statistics import Rates
 from noonmark.store.views.jobs import find_job
 
 router = resource("jobs")
@@ -25,8 +24,7 @@ def stats(job_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> JobStat
     """
     with caller.reading() as session:
         job = find_job(session.sql, job_id)
-        found = statistics.stats_of(session.raw, [job_id]).get(job_id)
-        rates = statistics.rates(session.raw, [job_id]).get(job_id)
+        found = statistics.stats_of(session.raw, [job_id]).by_job.get(job_id.int)
     if job is None or caller.principal.role_in(job["namespace"]) is None:
         raise ProblemError(NOT_FOUND, f"there is no job {job_id}")
     caller.require(job["namespace"])
@@ -43,7 +41,7 @@ def stats(job_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> JobStat
         last_run_id=found.last_run_id if found else None,
         last_failure_at=found.last_failure_at if found else None,
         last_success_at=found.last_success_at if found else None,
-        last_hour=_outcomes(rates or Rates(job_id, 0, 0, 0, 0, 0, [0] * (len(BOUNDS) + 1))),
+        last_hour=_outcomes(rates_of(found.recent if found else {})),
     )
 
 

@@ -12,9 +12,11 @@ from noonmark.core.instants import parse_duration
 _AWS_CRON: Final = re.compile(r"cron\(\s*(.*?)\s*\)", re.IGNORECASE | re.DOTALL)
 _AWS_RATE: Final = re.compile(r"rate\(\s*(\d{1,9})\s+(minute|hour|day)s?\s*\)", re.IGNORECASE)
 _AWS_AT: Final = re.compile(r"at\(\s*(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\s*\)", re.IGNORECASE)
-_EVERY: Final = re.compile(r"@every\s+(\S+)", re.IGNORECASE)
+_EVERY: Final = re.compile(r"(?:@?every|each)\s+(.+)", re.IGNORECASE | re.DOTALL)
+_COUNTED: Final = re.compile(r"(?:([0-9]{1,9})\s*)?(second|sec|minute|min|hour|hr|day|week)s?", re.IGNORECASE)
 _RRULE: Final = re.compile(r"(?:RRULE|DTSTART|RDATE|EXDATE)\b\S*|FREQ=.*", re.IGNORECASE | re.DOTALL)
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
+_PERIOD: Final = "is a fixed period"
 _START: Final = "2026-01-05T09:00:00"
 
 
@@ -57,18 +59,25 @@ def _aws(text: str) -> _Found:
 
 
 def _every(text: str) -> _Found:
+    """Recognize `@every 5m` of Go's cron, and the words `every 5 minutes`, `every hour`, `5 minutes`."""
     found = _EVERY.fullmatch(text)
+    period = found[1].strip() if found is not None else text
+    counted = _COUNTED.fullmatch(period)
+    if counted is not None and (found is not None or counted[1]):
+        return _PERIOD, {"every": f"{counted[1] or 1}{counted[2][0].lower()}"}
     if found is None:
         return None
-    return "is a fixed period", {"every": found[1] if _is_duration(found[1]) else "5m"}
+    if _is_duration(period):
+        return _PERIOD, {"every": _seconds_or_text(period)}
+    return (_PERIOD, {"every": "5m"}) if text.startswith("@") else None
 
 
 def _duration(text: str) -> _Found:
-    return (
-        ("is a fixed period", {"every": int(text) if text.isdecimal() else text})
-        if _is_duration(text)
-        else None
-    )
+    return (_PERIOD, {"every": _seconds_or_text(text)}) if _is_duration(text) else None
+
+
+def _seconds_or_text(duration: str) -> int | str:
+    return int(duration) if duration.isdecimal() else duration
 
 
 def _rule_or_instant(text: str) -> _Found:

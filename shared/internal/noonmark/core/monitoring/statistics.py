@@ -1,44 +1,23 @@
-"""Statistics of the observer over outcomes: figures per job, and counts per time window.
+"""Statistics of the observer over outcomes: figures and counts per recurring job.
 
 Pure, and independent of how the stream is cut into batches: only the outcomes and their order matter.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from noonmark.core.fingerprints import fingerprint
+from noonmark.core.monitoring import recent
 from noonmark.core.monitoring.alerts import Streak, usual
 from noonmark.core.states import RunState
 
-WINDOW_SECONDS: Final = 300
-
-BOUNDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
-"""Upper bounds of the buckets of durations, in seconds; one more bucket holds what is longer."""
-
-ONE_TIME: Final = UUID(int=0)
-"""Represents all one-time jobs of a kind, which have one run and no history."""
-
-UNKNOWN_KIND: Final = "unknown"
-"""For runs whose job was deleted."""
-
 _LONGEST_ERROR: Final = 1000
 _FAILED: Final = (RunState.RETRYING, RunState.DEAD)
-
-
-class JobFacts(NamedTuple):
-    """Facts about a job that its outcomes do not have."""
-
-    kind: str
-    recurring: bool
-
-
-GONE: Final = JobFacts(UNKNOWN_KIND, recurring=False)
 
 
 class Outcome(NamedTuple):
@@ -64,7 +43,11 @@ class Outcome(NamedTuple):
 
 @dataclass(slots=True)
 class JobStats:
-    """Figures of a recurring job; the columns of `job_stats`."""
+    """Figures of a recurring job; the columns of `job_stats`.
+
+    Attributes:
+        recent: counts of the last hour by key; see `recent`.
+    """
 
     job_id: UUID
     namespace: str
@@ -77,56 +60,44 @@ class JobStats:
     last_run_id: UUID | None = None
     last_failure_at: datetime | None = None
     last_success_at: datetime | None = None
+    recent: dict[int, int] = field(default_factory=dict)
 
-    def add(self, outcome: Outcome) -> None:
-        """Add the next outcome of the job."""
-        if outcome.state == RunState.SUCCEEDED:
-            self.failures, self.failure_cause = 0, None
-            self.last_success_at = outcome.at
-            if (seconds := outcome.seconds) is not None:
-                self.usual_seconds = usual(self.usual_seconds, seconds)
-                self.runs += 1
+    def add(self, outcome: Outcome, hour: range) -> bool:
+        """Add the next outcome, and count it if it is of the hour; return whether anything changed.
+
+        Args:
+            outcome: of this job.
+            hour: keys of outcomes that count in `recent`.
+        """
+        state = outcome.state
+        if state == RunState.SUCCEEDED:
+            seconds = outcome.seconds
+            self._succeeded(outcome.at, seconds)
+            what = recent.success_in(seconds)
         elif failed(outcome):
-            cause = fingerprint(self.kind, outcome.error, outcome.reason or "")
-            streak = Streak(self.failures, self.failure_cause).failed(cause)
-            self.failures, self.failure_cause = streak.length, streak.cause
-            self.last_error = (outcome.error or outcome.reason or "")[:_LONGEST_ERROR]
-            self.last_run_id, self.last_failure_at = outcome.run_id, outcome.at
-
-
-class WindowKey(NamedTuple):
-    """The key of the counts that an outcome belongs to."""
-
-    window_at: datetime
-    job_id: UUID
-    namespace: str
-    kind: str
-
-
-@dataclass(slots=True)
-class Counts:
-    """Outcomes of a window. `failed` counts attempts, those that were the last of dead runs among them."""
-
-    succeeded: int = 0
-    failed: int = 0
-    dead: int = 0
-    skipped: int = 0
-    other: int = 0
-    seconds_buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
-
-    def add(self, outcome: Outcome) -> None:
-        """Count one more."""
-        if outcome.state == RunState.SUCCEEDED:
-            self.succeeded += 1
-            if (seconds := outcome.seconds) is not None:
-                self.seconds_buckets[bisect_left(BOUNDS, seconds)] += 1
-        elif failed(outcome):
-            self.failed += 1
-            self.dead += outcome.state == RunState.DEAD
-        elif outcome.state == RunState.SKIPPED:
-            self.skipped += 1
+            self._failed(outcome)
+            what = recent.DEAD if state == RunState.DEAD else recent.FAILED
         else:
-            self.other += 1
+            what = recent.SKIPPED if state == RunState.SKIPPED else recent.OTHER
+        key = recent.key_of(outcome.at, what)
+        if key not in hour:
+            return what not in (recent.SKIPPED, recent.OTHER)
+        self.recent[key] = self.recent.get(key, 0) + 1
+        return True
+
+    def _succeeded(self, at: datetime, seconds: float | None) -> None:
+        self.failures, self.failure_cause = 0, None
+        self.last_success_at = at
+        if seconds is not None:
+            self.usual_seconds = usual(self.usual_seconds, seconds)
+            self.runs += 1
+
+    def _failed(self, outcome: Outcome) -> None:
+        cause = fingerprint(self.kind, outcome.error, outcome.reason or "")
+        streak = Streak(self.failures, self.failure_cause).failed(cause)
+        self.failures, self.failure_cause = streak.length, streak.cause
+        self.last_error = (outcome.error or outcome.reason or "")[:_LONGEST_ERROR]
+        self.last_run_id, self.last_failure_at = outcome.run_id, outcome.at
 
 
 def failed(outcome: Outcome) -> bool:
@@ -135,53 +106,28 @@ def failed(outcome: Outcome) -> bool:
 
 
 def fold(
-    outcomes: Iterable[Outcome], jobs: Mapping[UUID, JobFacts], stats: dict[UUID, JobStats]
-) -> dict[WindowKey, Counts]:
-    """Add outcomes, in order, to the stats of their jobs, and count them.
+    outcomes: Iterable[Outcome], kinds: Mapping[int, str], stats: dict[int, JobStats], hour: range
+) -> list[JobStats]:
+    """Add outcomes, in order, to the stats of their jobs. Those of one-time jobs have no history.
 
     Args:
         outcomes: the oldest of each job first.
-        jobs: facts about the known jobs.
+        kinds: of recurring jobs, by id as a number: hashing and comparing numbers runs no Python code.
         stats: of recurring jobs; changed in place, with new entries for new jobs.
+        hour: keys of outcomes that count in `JobStats.recent`.
 
     Returns:
-        The numbers to add to the counts of windows.
+        The stats that changed.
     """
-    counts: dict[WindowKey, Counts] = {}
+    changed: dict[int, JobStats] = {}
     for outcome in outcomes:
-        facts = jobs.get(outcome.job_id, GONE)
-        key = WindowKey(
-            window_of(outcome.at),
-            outcome.job_id if facts.recurring else ONE_TIME,
-            outcome.namespace,
-            facts.kind,
-        )
-        if key not in counts:
-            counts[key] = Counts()
-        counts[key].add(outcome)
-        if facts.recurring:
-            if outcome.job_id not in stats:
-                stats[outcome.job_id] = JobStats(outcome.job_id, outcome.namespace, facts.kind)
-            stats[outcome.job_id].add(outcome)
-    return counts
-
-
-def window_of(at: datetime) -> datetime:
-    """Return the start of the window that contains an instant."""
-    seconds = int(at.timestamp())
-    return datetime.fromtimestamp(seconds - seconds % WINDOW_SECONDS, UTC)
-
-
-def percentile(buckets: Sequence[int], share: float) -> float | None:
-    """Return the bound that `share` of the durations do not exceed; None: no durations, or no upper bound.
-
-    Args:
-        buckets: counts by `BOUNDS`, and one more.
-        share: such as 0.99.
-    """
-    total, seen = sum(buckets), 0
-    for bound, count in zip(BOUNDS, buckets, strict=False):
-        seen += count
-        if total and seen >= share * total:
-            return bound
-    return None
+        number = outcome.job_id.int
+        kind = kinds.get(number)
+        if kind is None:
+            continue
+        one = stats.get(number)
+        if one is None:
+            one = stats[number] = JobStats(outcome.job_id, outcome.namespace, kind)
+        if one.add(outcome, hour):
+            changed[number] = one
+    return list(changed.values())

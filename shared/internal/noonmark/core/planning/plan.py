@@ -195,8 +195,9 @@ def plan(
     most = 1 if one_at_a_time else caps.runs if runs_left is None else max(1, min(caps.runs, runs_left))
     running = gap.instants(rest, gap.stop, most)
     catches_up = one_at_a_time and (held is not None or misfire.policy is MisfirePolicy.FIRE_ALL)
-    on_time = gap.fired_before(misfire.grace_seconds) if catches_up else due
-    rows += [PlannedInstant(at, patient=at < on_time) for at in running]
+    # What a pause deferred is caught up however short the pause was: the user chose that it runs.
+    on_time = gap.stop if held is not None else gap.fired_before(misfire.grace_seconds)
+    rows += [PlannedInstant(at, patient=catches_up and at < on_time) for at in running]
     planned_to = running[-1] if len(running) == most else gap.stop - TICK
     return Plan(rows, summary, next_memo(schedule, planned_to), planned_to)
 

@@ -129,7 +129,8 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         " more triggers share the shards.",
         Blocker.NO_SUCH_POOL: "`noonmark pool create {pool}`, then start workers with `--pool {pool}`;"
         " or give the job another pool.",
-        Blocker.NO_WORKER: "Start one: `noonmark worker --pool {pool}`.",
+        Blocker.NO_WORKER: "Start one: `noonmark worker --pool {pool}`;"
+        " for Python jobs, add `--handlers MODULE` and `--path FOLDER`, where the module is.",
         Blocker.NO_WORKER_FOR_KIND: "Start workers of pool {pool} that run this kind,"
         " or give the job another pool.",
         Blocker.NO_WORKER_FOR_HANDLER: "Start workers of pool {pool} with `--handlers MODULE`, the module"
@@ -282,3 +283,8 @@ def lasting(seconds: float) -> str:
 def counted(number: int, what: str) -> str:
     """Return a number with its noun: `1 run`, `2 runs`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def ahead(number: int) -> str:
+    """Return how many runs come before one."""
+    return f"{counted(number, 'run') if number else 'no run'} ahead of it"

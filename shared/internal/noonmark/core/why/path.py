@@ -59,7 +59,7 @@ def _behind_relay(facts: Facts, unsent: float, about: About) -> Iterator[Answer]
     yield answer(
         Blocker.CLAIMS_HELD_BACK,
         f"nothing in lane {about['lane']} of its shard is claimed, because the relay is {lasting(unsent)}"
-        f" and {counted(path.unsent, 'message')} behind",
+        f" and {counted(path.unsent, 'run')} behind",
         unsent=path.unsent,
         oldest_unsent_at=path.oldest_unsent_at,
         **about,
@@ -98,7 +98,7 @@ def _dispatcher_behind(facts: Facts, seconds: float, **about: Any) -> Answer:
     path = facts.path
     return answer(
         Blocker.DISPATCHER_BEHIND,
-        f"{counted(path.unsent, 'message')} of its lane and slice {_wait(path.unsent)} in the outbox,"
+        f"{counted(path.unsent, 'run')} of its lane and slice {_wait(path.unsent)} in the outbox,"
         f" the oldest for {lasting(seconds)}, although {counted(path.dispatcher.alive, 'dispatcher')}"
         f" {_are(path.dispatcher.alive)} live: they make no progress, or Kafka does not answer",
         unsent=path.unsent,
@@ -164,7 +164,7 @@ def _in_lane(facts: Facts, backlog: LaneBacklog | None, about: About) -> Answer:
             else ""
         )
         sentence = (
-            f"{counted(backlog.messages, 'message')} {_wait(backlog.messages)} in lane {about['lane']} of"
+            f"{counted(backlog.messages, 'run')} {_wait(backlog.messages)} in lane {about['lane']} of"
             f" pool {about['pool']}{age}; {busy}"
         )
         return answer(Blocker.LANE_BACKLOG, sentence, **backlog._asdict(), **workers, **about)

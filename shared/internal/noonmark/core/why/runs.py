@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from noonmark.core.states import RunState, SkipReason, WaitReason
-from noonmark.core.why.answers import About, Answer, Blocker, Weight, answer, at, counted, lasting
+from noonmark.core.why.answers import About, Answer, Blocker, Weight, ahead, answer, at, counted, lasting
 from noonmark.core.why.facts import Facts, GateFacts, RunFacts
 from noonmark.core.why.path import of_message, of_overdue, of_unsent, of_workers, stopped
 from noonmark.core.why.stranded import RUN_FAULTS
@@ -148,26 +149,26 @@ def _at_gate(facts: Facts, run: RunFacts, gate: GateFacts, about: About) -> Answ
     of_limit: About = {"limit": run.limit_name, "limit_key": run.limit_key}
     if most is not None and gate.held >= most:
         about |= {"holders": [one.id for one in gate.holders], "held": gate.held, "max": most}
-        before = f"{counted(gate.before, 'run')} ahead of it in the queue"
+        before = f"{ahead(gate.before)} in the queue"
         if run.reason == WaitReason.FAIRNESS:
             sentence = (
                 f"it has been waiting since {since} for capacity in namespace {run.namespace}: {gate.held} of"
                 f" {most} runs of its lane are in flight; {before}"
             )
-            return answer(Blocker.NAMESPACE_CAP, sentence, **about)
+            return _with_pauses(answer(Blocker.NAMESPACE_CAP, sentence, **about), gate.holders)
         sentence = (
             f"it has been waiting since {since} for limit {name}: {gate.held} of {most}"
             f" {'slot is' if most == 1 else 'slots are'} in use by"
             f" {_named(gate.holders, gate.held)}; {before}"
         )
-        return answer(Blocker.LIMIT, sentence, **of_limit, **about)
+        return _with_pauses(answer(Blocker.LIMIT, sentence, **of_limit, **about), gate.holders)
     rate = gate.rule.rate_per_second
     if rate is None or gate.tokens - gate.before + _ROUNDING >= 1.0:
         return None
     until = facts.now + timedelta(seconds=(gate.before + 1 - gate.tokens) / rate)
     sentence = (
         f"it has been waiting since {since} for the rate of limit {name}: with"
-        f" {counted(gate.before, 'run')} ahead of it, its turn comes at about {at(until)}"
+        f" {ahead(gate.before)}, its turn comes at about {at(until)}"
     )
     return answer(Blocker.RATE_LIMIT, sentence, until=until, rate_per_second=rate, **of_limit, **about)
 
@@ -197,9 +198,24 @@ def _holder(run: RunFacts) -> About:
 def _named(holders: Sequence[RunFacts], held: int) -> str:
     if not holders:
         return counted(held, "run")
-    names = ", ".join(f"{one.id} ({one.state})" for one in holders[:_MOST_NAMED])
+    names = ", ".join(
+        f"{one.id} ({'paused' if _paused(one) else one.state})" for one in holders[:_MOST_NAMED]
+    )
     more = held - min(len(holders), _MOST_NAMED)
     return f"{'run' if held == 1 else 'runs'} {names}{f' and {more} more' if more > 0 else ''}"
+
+
+def _paused(run: RunFacts) -> bool:
+    return run.state == RunState.WAITING and run.reason == WaitReason.PAUSED
+
+
+def _with_pauses(given: Answer, holders: Sequence[RunFacts]) -> Answer:
+    """Add what to do about holders that wait for the resume of their job: they keep their slots."""
+    paused = [one.id for one in holders if _paused(one)]
+    if not paused:
+        return given
+    remedy = f"Runs of paused jobs keep their slots: `noonmark why {paused[0]}` says what to resume. "
+    return replace(given, remedy=remedy + given.remedy, facts={**given.facts, "paused": paused})
 
 
 # what it is doing

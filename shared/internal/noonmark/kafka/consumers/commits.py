@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -33,17 +33,36 @@ ours are committed at the next interval; the records of others are delivered aga
 """
 
 _NEXT: Final = re.compile(r"(?:^|;)next=(\d{1,18})(?:;|$)")
+_READ: Final = re.compile(r"(?:^|;)read=(\d{1,18});waiting=(\d{1,9})(?:;|$)")
 
 
-def encode_next(offset: int) -> str:
-    """Return commit metadata that carries the first offset not yet started."""
-    return f"next={offset}"
+class Progress(NamedTuple):
+    """What a consumer says in the metadata of a commit.
+
+    Attributes:
+        next: the first offset not yet started.
+        read: one past the last one that it has polled; None in commits of release 0.2.
+        waiting: records and parts of records before `read` that it has not started.
+    """
+
+    next: int
+    read: int | None = None
+    waiting: int = 0
 
 
-def decode_next(metadata: str | None) -> int | None:
-    """Return the first offset not yet started from commit metadata; None if it is not in there."""
-    match = _NEXT.search(metadata) if metadata else None
-    return int(match[1]) if match else None
+def encode_progress(progress: Progress) -> str:
+    """Return commit metadata that carries the progress of a consumer; release 0.2 reads `next` of it."""
+    text = f"next={progress.next}"
+    return text if progress.read is None else f"{text};read={progress.read};waiting={progress.waiting}"
+
+
+def decode_progress(metadata: str | None) -> Progress | None:
+    """Return the progress in commit metadata; None if there is none."""
+    found = _NEXT.search(metadata) if metadata else None
+    if found is None or metadata is None:
+        return None
+    more = _READ.search(metadata)
+    return Progress(int(found[1])) if more is None else Progress(int(found[1]), int(more[1]), int(more[2]))
 
 
 class Committer:
@@ -208,4 +227,8 @@ class Committer:
 
 
 def _positions(marks: Iterable[CommitMark]) -> list[TopicPartition]:
-    return [TopicPartition(m.topic, m.partition, m.offset, encode_next(m.next)) for m in marks]
+    return [TopicPartition(m.topic, m.partition, m.offset, _metadata(m)) for m in marks]
+
+
+def _metadata(mark: CommitMark) -> str:
+    return encode_progress(Progress(mark.next, mark.read, mark.waiting))

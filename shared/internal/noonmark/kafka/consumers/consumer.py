@@ -5,17 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException, TopicPartition
 
 from noonmark.kafka.config import KafkaConfig
 from noonmark.kafka.consumers.commits import Committer
 from noonmark.kafka.consumers.offsets import OffsetTracker
 from noonmark.kafka.consumers.properties import consumer_properties, hint
-from noonmark.kafka.consumers.records import ConsumerCounters, ConsumerFailed, Record, read_headers
+from noonmark.kafka.consumers.records import (
+    ConsumerCounters,
+    ConsumerFailed,
+    Record,
+    drain_marks,
+    read_headers,
+)
+from noonmark.kafka.fatal import fatal_error
 
 _log = logging.getLogger(__name__)
 
@@ -115,10 +122,9 @@ class BatchConsumer:
             wait_seconds = self._slice_seconds(deadline)
             records = self._receive(max_records, wait_seconds) if taking else self._idle(wait_seconds)
             if self._fatal is not None:
-                raise ConsumerFailed(
-                    f"the Kafka client of group {self.group} has a fatal error: {self._fatal.str()}"
-                    f" ({self._fatal.name()})" + hint(self._fatal, self.topics, self.group)
-                )
+                reason = f"{self._fatal.str().removeprefix('Fatal error: ')} ({self._fatal.name()})"
+                remedy = hint(self._fatal, self.topics, self.group)
+                raise ConsumerFailed(f"the Kafka client of group {self.group} has ended: {reason}{remedy}")
             if records or time.monotonic() >= deadline:
                 self.counters.records += len(records)
                 return records
@@ -131,9 +137,7 @@ class BatchConsumer:
             if time.monotonic() >= deadline or self._fatal is not None:
                 return False
             # Answers come through the client's poll, which may return a record: it is kept.
-            message = self._consumer.poll(_FLUSH_STEP_SECONDS)
-            if message is not None:
-                self._take((message,), self._stash)
+            self._take(self._serve(1, _FLUSH_STEP_SECONDS), self._stash)
         return True
 
     def close(self, timeout_seconds: float = 5.0) -> None:
@@ -155,10 +159,15 @@ class BatchConsumer:
         leaving.start()
         leaving.join(timeout_seconds)
         if leaving.is_alive():
-            _log.warning(
-                "group %s: could not leave in time; its session times out and frees the partitions",
-                self.group,
-            )
+            _log.warning("group %s: could not leave in time; its session frees the partitions", self.group)
+
+    def split(self, record: Record, parts: int) -> list[Record]:
+        """Track a record by its parts; return a record for each, to be started and settled by itself.
+
+        The record moves the offset once all its parts are settled. Call it before any of them is marked.
+        """
+        self._tracker.split(record.epoch, record.offset, parts)
+        return record.parts(parts)
 
     # -- for any thread ------------------------------------------------------------------------------
 
@@ -206,21 +215,26 @@ class BatchConsumer:
         records: list[Record] = []
         # consume(n, t) would wait for n records or t; poll returns the first as soon as it arrives. It is
         # tracked before the rest is fetched: a rebalance in between must find it.
-        first = self._consumer.poll(timeout_seconds)
-        if first is None:
-            return records
-        self._take((first,), records)
-        if max_records > 1:
-            self._take(self._consumer.consume(max_records - 1, 0), records)
+        self._take(self._serve(1, timeout_seconds), records)
+        if records and max_records > 1:
+            self._take(self._serve(max_records - 1, 0), records)
         return records
+
+    def _serve(self, max_records: int, timeout_seconds: float) -> Sequence[Any]:
+        """Return what the client has received; keep what has ended it."""
+        try:
+            if max_records > 1:
+                return self._consumer.consume(max_records, timeout_seconds)
+            message = self._consumer.poll(timeout_seconds)
+        except (KafkaException, SystemError) as error:
+            self._fatal, message = fatal_error(error), None
+        return () if message is None else (message,)
 
     def _idle(self, timeout_seconds: float) -> list[Record]:
         """Receive nothing, for at most `timeout_seconds`."""
         if self._fetch_stopped:
-            message = self._consumer.poll(0)
-            if message is not None:
-                # Received between the pauses of two partitions, or from one just assigned: it is kept.
-                self._take((message,), self._stash)
+            # What was received between the pauses of two partitions, or from one just assigned, is kept.
+            self._take(self._serve(1, 0), self._stash)
         # In a short pause the client is not polled: its buffer stays, and rebalances wait for a moment.
         if self._running.is_set():
             time.sleep(timeout_seconds)
@@ -297,14 +311,11 @@ class BatchConsumer:
 
     def _apply_marks(self) -> None:
         # Started first: a record that is both started and settled needs no second check.
-        if self._started_queue:
-            for epoch, offsets in _drain_queue(self._started_queue).items():
-                if not self._tracker.started(epoch, offsets):
-                    self.counters.late_marks += len(offsets)
-        if self._settled_queue:
-            for epoch, offsets in _drain_queue(self._settled_queue).items():
-                if not self._tracker.settled(epoch, offsets):
-                    self.counters.late_marks += len(offsets)
+        started, settled = self._tracker.started, self._tracker.settled
+        for queue, mark in ((self._started_queue, started), (self._settled_queue, settled)):
+            for epoch, (offsets, parts) in drain_marks(queue).items() if queue else ():
+                if not mark(epoch, offsets, parts):
+                    self.counters.late_marks += len(offsets) + len(parts)
 
     def _pause_and_resume(self, *, taking: bool) -> None:
         """Pause and resume partitions of the client as needed."""
@@ -374,7 +385,7 @@ class BatchConsumer:
         self._full.discard((topic, partition))
 
     def _note_error(self, error: KafkaError, topic: str | None = None) -> None:
-        if error.fatal():
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001
             self._fatal = error
             return
         self.counters.errors += 1
@@ -383,14 +394,6 @@ class BatchConsumer:
             self._logged_at[error.code()] = now
             remedy = hint(error, (topic,) if topic else self.topics, self.group)
             _log.warning("group %s: %s (%s)%s", self.group, error.str(), error.name(), remedy)
-
-
-def _drain_queue(box: deque[Sequence[Record]]) -> dict[int, list[int]]:
-    by_epoch: defaultdict[int, list[int]] = defaultdict(list)
-    while box:
-        for record in box.popleft():
-            by_epoch[record.epoch].append(record.offset)
-    return by_epoch
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:

@@ -16,10 +16,22 @@ class PartitionTracker:
 
     `epoch` numbers the assignment: records polled under another epoch are ignored. The window is everything
     polled that the commit position has not passed: records in flight, and those settled behind one that is
-    not.
+    not. A record that was split counts in it as often as it has parts.
     """
 
-    __slots__ = ("_order", "_position", "_start_order", "_unsettled", "_unstarted", "epoch", "window")
+    __slots__ = (
+        "_order",
+        "_position",
+        "_sizes",
+        "_start_order",
+        "_unsettled",
+        "_unsettled_parts",
+        "_unstarted",
+        "_unstarted_parts",
+        "_window_size",
+        "epoch",
+        "window",
+    )
 
     def __init__(self, epoch: int, window: int) -> None:
         if window < 1:
@@ -31,6 +43,11 @@ class PartitionTracker:
         self._start_order: deque[int] = deque()
         self._unstarted: set[int] = set()
         self._position: int | None = None
+        # Of records that were split: the parts left, and the number of parts.
+        self._unsettled_parts: dict[int, set[int]] = {}
+        self._unstarted_parts: dict[int, set[int]] = {}
+        self._sizes: dict[int, int] = {}
+        self._window_size = 0
 
     def polled_many(self, offsets: Collection[int]) -> None:
         """Add records in the order in which they were polled.
@@ -50,17 +67,38 @@ class PartitionTracker:
         self._unsettled.update(offsets)
         self._start_order.extend(offsets)
         self._unstarted.update(offsets)
+        self._window_size += len(offsets)
+
+    def split(self, offset: int, parts: int) -> None:
+        """Track a record by its parts: it is started, or settled, once all of them are.
+
+        A record without unsettled parts is left as it is.
+        """
+        if offset not in self._unsettled or offset in self._sizes:
+            return
+        self._unsettled_parts[offset] = set(range(parts))
+        self._unstarted_parts[offset] = set(range(parts))
+        self._sizes[offset] = parts
+        self._window_size += parts - 1
 
     def started(self, offset: int) -> None:
         """Mark one record as started; see `started_many`."""
         self.started_many((offset,))
 
-    def started_many(self, offsets: Iterable[int]) -> None:
+    def started_many(self, offsets: Collection[int]) -> None:
         """Mark records as started, in any order. Unknown ones are ignored."""
         self._unstarted.difference_update(offsets)
+        if self._unstarted_parts:
+            for offset in offsets:
+                self._unstarted_parts.pop(offset, None)
         order, unstarted = self._start_order, self._unstarted
         while order and order[0] not in unstarted:
             order.popleft()
+
+    def started_parts(self, parts: Iterable[tuple[int, int]]) -> None:
+        """Mark parts, as (offset, part), as started, in any order. Unknown ones are ignored."""
+        if whole := _taken(self._unstarted_parts, parts):
+            self.started_many(whole)
 
     def settled(self, offset: int) -> None:
         """Mark one record as settled; see `settled_many`."""
@@ -72,10 +110,19 @@ class PartitionTracker:
         Settled implies started. Unknown records are ignored.
         """
         self._unsettled.difference_update(offsets)
-        order, unsettled = self._order, self._unsettled
+        if self._unsettled_parts:
+            for offset in offsets:
+                self._unsettled_parts.pop(offset, None)
+        order, unsettled, sizes = self._order, self._unsettled, self._sizes
         while order and order[0] not in unsettled:
-            order.popleft()
+            self._window_size -= sizes.pop(order.popleft(), 1)
         self.started_many(offsets)
+
+    def settled_parts(self, parts: Collection[tuple[int, int]]) -> None:
+        """Mark parts, as (offset, part), as settled, in any order. Unknown ones are ignored."""
+        self.started_parts(parts)
+        if whole := _taken(self._unsettled_parts, parts):
+            self.settled_many(whole)
 
     def commit_position(self) -> int | None:
         """Return the offset to commit: the first unsettled one, or one past the last polled.
@@ -99,23 +146,52 @@ class PartitionTracker:
         return len(self._unsettled)
 
     @property
+    def waiting(self) -> int:
+        """Records and parts of records that were polled and not started."""
+        return len(self._unstarted) + sum(len(parts) - 1 for parts in self._unstarted_parts.values())
+
+    @property
     def window_size(self) -> int:
-        """Records polled that the commit position has not passed."""
-        return len(self._order)
+        """Records and parts of records polled that the commit position has not passed."""
+        return self._window_size
 
     @property
     def is_full(self) -> bool:
         """Whether the window has reached its cap: no more records should be polled."""
-        return len(self._order) >= self.window
+        return self._window_size >= self.window
+
+
+def _taken(left: dict[int, set[int]], parts: Iterable[tuple[int, int]]) -> list[int]:
+    """Take parts out of what is left of their records; return the records of which nothing is left."""
+    whole = []
+    for offset, part in parts:
+        rest = left.get(offset)
+        if rest is not None:
+            rest.discard(part)
+            if not rest:
+                del left[offset]
+                whole.append(offset)
+    return whole
 
 
 class CommitMark(NamedTuple):
-    """What to commit for one partition: the offset, and the first one not yet started."""
+    """What to commit for one partition.
+
+    Attributes:
+        topic: its topic.
+        partition: its number.
+        offset: the first offset not yet settled.
+        next: the first one not yet started.
+        read: one past the last one that was polled.
+        waiting: records and parts of records before `read` that are not started.
+    """
 
     topic: str
     partition: int
     offset: int
     next: int
+    read: int
+    waiting: int
 
 
 class OffsetTracker:
@@ -156,20 +232,28 @@ class OffsetTracker:
         """Whether the assignment with this epoch is still held. Any thread may call this."""
         return epoch in self._by_epoch
 
-    def started(self, epoch: int, offsets: Iterable[int]) -> bool:
-        """Mark records as started; False (and nothing done) if the epoch is over."""
+    def split(self, epoch: int, offset: int, parts: int) -> None:
+        """Track a record by its parts, unless its epoch is over."""
+        tracker = self._by_epoch.get(epoch)
+        if tracker is not None:
+            tracker.split(offset, parts)
+
+    def started(self, epoch: int, offsets: Collection[int], parts: Collection[tuple[int, int]] = ()) -> bool:
+        """Mark records, and parts of records, as started; False (and nothing done) if the epoch is over."""
         tracker = self._by_epoch.get(epoch)
         if tracker is None:
             return False
         tracker.started_many(offsets)
+        tracker.started_parts(parts)
         return True
 
-    def settled(self, epoch: int, offsets: Collection[int]) -> bool:
-        """Mark records as settled; False (and nothing done) if the epoch is over."""
+    def settled(self, epoch: int, offsets: Collection[int], parts: Collection[tuple[int, int]] = ()) -> bool:
+        """Mark records, and parts of records, as settled; False (and nothing done) if the epoch is over."""
         tracker = self._by_epoch.get(epoch)
         if tracker is None:
             return False
         tracker.settled_many(offsets)
+        tracker.settled_parts(parts)
         return True
 
     def mark(self, topic: str, partition: int) -> CommitMark | None:
@@ -180,7 +264,7 @@ class OffsetTracker:
         offset, following = tracker.commit_position(), tracker.next_unstarted()
         if offset is None or following is None:
             return None
-        return CommitMark(topic, partition, offset, following)
+        return CommitMark(topic, partition, offset, following, tracker.position or offset, tracker.waiting)
 
     @property
     def in_flight(self) -> int:

@@ -43,5 +43,7 @@ def hint(error: KafkaError, topics: Sequence[str], group: str) -> str:
     """Return what to do about an error of a member of `group`, if anything can be done."""
     if error.code() in (KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE):  # noqa: SLF001
         return "; brokers before 4.0 need the group protocol classic"
+    if error.code() == KafkaError._FATAL:  # noqa: SLF001
+        return "; the process ends, and joins the group again when it is restarted"
     missing = refusal(error, Operation.READ, topic=" or ".join(topics), group=group)
     return f"; {missing}" if missing is not None else ""

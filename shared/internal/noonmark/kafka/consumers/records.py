@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -28,6 +30,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         headers: its headers, if the consumer reads headers and there are any; `UNREADABLE_HEADERS` if they
             cannot be decoded.
         is_stamped: whether the timestamp is the broker's (LogAppendTime), not the publisher's.
+        part: which part of the record this is, if the consumer was told that it has several; else -1.
     """
 
     topic: str
@@ -39,6 +42,29 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     timestamp_ms: int
     headers: Headers | None = None
     is_stamped: bool = False
+    part: int = -1
+
+    def parts(self, count: int) -> list[Record]:
+        """Return a record for each of `count` parts; each is started and settled by itself."""
+        whole = (self.topic, self.partition, self.offset, self.epoch, None, self.value, self.timestamp_ms)
+        return [Record(*whole, part=part) for part in range(count)]
+
+
+Marks = tuple[list[int], list[tuple[int, int]]]
+"""Offsets of whole records, and (offset, part) of parts of records."""
+
+
+def drain_marks(queue: deque[Sequence[Record]]) -> dict[int, Marks]:
+    """Take all records from a queue and return their marks by epoch."""
+    by_epoch: defaultdict[int, Marks] = defaultdict(lambda: ([], []))
+    while queue:
+        for record in queue.popleft():
+            offsets, parts = by_epoch[record.epoch]
+            if record.part < 0:
+                offsets.append(record.offset)
+            else:
+                parts.append((record.offset, record.part))
+    return by_epoch
 
 
 class ConsumerFailed(Exception):  # noqa: N818 - the name says what happened, like the domain's other conditions

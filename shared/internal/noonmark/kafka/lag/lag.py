@@ -1,36 +1,29 @@
-"""Lag of consumer groups, measured from outside in messages and in age, also without live consumers."""
+"""Lag of consumer groups in runs or messages and in age, measured from outside, also without consumers."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
-from confluent_kafka import (
-    Consumer,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from noonmark.kafka.config import KafkaConfig
-from noonmark.kafka.consumers.commits import decode_next
+from noonmark.kafka.consumers.commits import Progress, decode_progress
+from noonmark.kafka.lag.backlog_reader import BacklogReader, Waiting
 from noonmark.kafka.lag.group_offsets import Committed, GroupOffsets
 from noonmark.kafka.lag.marks import Passage, TopicMarks
 from noonmark.kafka.refusals import refusal
 from noonmark.kafka.rights import Operation
+from noonmark.kafka.topics import Topics
 
 __all__ = ["LagProbe", "LagReport", "LagUnavailable", "PartitionLag", "Passage", "TopicMarks"]
 
 _log = logging.getLogger(__name__)
-
-_READ_SECONDS: Final = 2.0
-_AGES_KEPT: Final = 10_000
 
 Subscription = tuple[str, str]
 """A (group, topic) pair."""
@@ -53,7 +46,10 @@ class PartitionLag:
         end: one past the last readable offset.
         committed: the group's committed offset; None if it never committed.
         next: first offset not yet started, from the consumer's commit metadata, within what is stored.
-        start_backlog: messages not yet started.
+        read: first offset that the consumer has not read, from the same.
+        waiting: messages, or their runs, before `read` that the consumer has not started.
+        start_backlog: messages not yet started; on a topic of runs, the runs of these messages: exact up to
+            some hundred messages, and beyond that as many per message as in those.
         commit_lag: messages not yet committed; one long run can block the commit.
         oldest_unstarted_timestamp_ms: when the record at `next` was appended, milliseconds since 1970;
             None if nothing waits or it could not be read in time.
@@ -67,6 +63,8 @@ class PartitionLag:
     end: int
     committed: int | None
     next: int
+    read: int
+    waiting: int
     start_backlog: int
     commit_lag: int
     oldest_unstarted_timestamp_ms: int | None = None
@@ -106,7 +104,7 @@ class LagProbe:
     """Reads from the brokers the offsets of groups and partitions. One thread owns it.
 
     It joins no group and commits nothing. Clients are created when something is measured, so an idle probe
-    has none. The age of a backlog is read from the record at `next`, once per position.
+    has none. The age of a backlog is read from the record at `next`, and its runs from all its records.
 
     Args:
         config: the cluster.
@@ -118,9 +116,8 @@ class LagProbe:
         self._timeout = timeout_seconds
         self._client: AdminClient | None = None
         self._groups = GroupOffsets(config, timeout_seconds=timeout_seconds)
-        self._reader: Consumer | None = None
-        # (topic id, partition) to (next, end at the last read, timestamp or None if not found)
-        self._ages: dict[tuple[str, int], tuple[int, int, int | None]] = {}
+        self._topics = Topics(config.topic_prefix)
+        self._reader = BacklogReader(config)
 
     def measure(self, group: str, topic: str) -> list[PartitionLag]:
         """Return the lag of each partition of a topic for a group.
@@ -159,7 +156,7 @@ class LagProbe:
                 )
                 for p in range(count)
             ]
-        self._add_ages(lags)
+        self._add_backlogs(lags)
         # Log lines stay in a client until it is polled.
         self._admin.poll(0)
         if failed:
@@ -171,9 +168,7 @@ class LagProbe:
         """Release the clients; a later measurement creates new ones."""
         self._client = None
         self._groups.close()
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
+        self._reader.close()
 
     # -- requests ------------------------------------------------------------------------------------
 
@@ -226,69 +221,29 @@ class LagProbe:
         )
         return begins, ends, errors
 
-    # -- age -----------------------------------------------------------------------------------------
+    # -- what waits ------------------------------------------------------------------------------------
 
-    def _add_ages(self, lags: dict[Subscription, list[PartitionLag]]) -> None:
+    def _add_backlogs(self, lags: dict[Subscription, list[PartitionLag]]) -> None:
+        """Add the age of each backlog, and count runs instead of messages where one can have several."""
         waiting = [lag for partitions in lags.values() for lag in partitions if lag.start_backlog]
-        unread = {(lag.topic, lag.partition): lag for lag in waiting if not self._is_known(lag)}
-        if unread:
-            stamps = self._read_first(unread)
-            for key, lag in unread.items():
-                self._ages[lag.topic_id, lag.partition] = (lag.next, lag.end, stamps.get(key))
-        if len(self._ages) > _AGES_KEPT:
-            # Topics that were created again leave entries behind.
-            self._ages = {key: self._ages[key] for key in {(lag.topic_id, lag.partition) for lag in waiting}}
+        backlogs = self._reader.read([_waiting(lag, self._topics) for lag in waiting]) if waiting else []
+        known = {id(lag): backlog for lag, backlog in zip(waiting, backlogs, strict=True)}
         for subscription, partitions in lags.items():
             lags[subscription] = [
-                replace(lag, oldest_unstarted_timestamp_ms=self._ages[lag.topic_id, lag.partition][2])
-                if lag.start_backlog
+                replace(
+                    lag,
+                    start_backlog=lag.waiting + known[id(lag)].runs,
+                    oldest_unstarted_timestamp_ms=known[id(lag)].stamp,
+                )
+                if id(lag) in known
                 else lag
                 for lag in partitions
             ]
 
-    def _is_known(self, lag: PartitionLag) -> bool:
-        position, end, stamp = self._ages.get((lag.topic_id, lag.partition), (-1, -1, None))
-        return position == lag.next and (stamp is not None or end == lag.end)
 
-    def _read_first(self, lags: Mapping[tuple[str, int], PartitionLag]) -> dict[tuple[str, int], int]:
-        """Read a record of each partition: at `next`, or the first after it. Late ones are missing."""
-        reader = self._reader or self._new_reader()
-        self._reader = reader
-        stamps: dict[tuple[str, int], int] = {}
-        wanted = [TopicPartition(lag.topic, lag.partition, lag.next) for lag in lags.values()]
-        reader.assign(wanted)
-        # A partition stays paused across assignments: without this each would be read only once.
-        reader.resume(wanted)
-        deadline = time.monotonic() + _READ_SECONDS
-        try:
-            while len(stamps) < len(lags) and (left := deadline - time.monotonic()) > 0:
-                message = reader.poll(left)
-                if message is None or message.error() is not None:
-                    continue
-                key: Any = (message.topic(), message.partition())
-                if key not in stamps:
-                    stamps[key] = message.timestamp()[1]
-                    # The other records of this partition would only delay those of the others.
-                    reader.pause([TopicPartition(*key)])
-        finally:
-            reader.unassign()
-        return stamps
-
-    def _new_reader(self) -> Consumer:
-        return Consumer(
-            self._config.client(client_id="noonmark-lag-reader")
-            | {
-                # librdkafka requires a group id; without a subscription it joins no group.
-                "group.id": f"{self._config.topic_prefix}.lag-probe",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "earliest",
-                # Only one record of each partition is read: the smallest fetch contains it.
-                "fetch.message.max.bytes": 4096,
-                "queued.min.messages": 1,
-                "fetch.wait.max.ms": 100,
-            }
-        )
+def _waiting(lag: PartitionLag, topics: Topics) -> Waiting:
+    has_runs = topics.parse_runs(lag.topic) is not None
+    return Waiting(lag.topic, lag.topic_id, lag.partition, lag.next, lag.read, lag.end, has_runs)
 
 
 def _result(future: Future[Any], what: str, errors: dict[str, str], key: str) -> Any:
@@ -315,9 +270,10 @@ def lag_of(
     """Compute a partition's lag from the brokers' answers; `commit` is the group's commit, if any."""
     committed = None if commit is None else commit.offset
     position = begin if committed is None or committed > end else max(committed, begin)
-    following = decode_next(commit.metadata) if commit is not None and position == committed else None
+    said = decode_progress(commit.metadata) if commit is not None and position == committed else None
     # The consumer's metadata cannot be behind its commit, nor beyond what is stored.
-    start = min(max(following or position, position), end)
+    start = min(max(said.next if said else position, position), end)
+    read, waiting = _read_of(said, start, end)
     return PartitionLag(
         topic=topic,
         topic_id=topic_id,
@@ -327,6 +283,15 @@ def lag_of(
         end=end,
         committed=committed,
         next=start,
-        start_backlog=end - start,
+        read=read,
+        waiting=waiting,
+        start_backlog=waiting + end - read,
         commit_lag=end - position,
     )
+
+
+def _read_of(said: Progress | None, start: int, end: int) -> tuple[int, int]:
+    """Return what the consumer has read, and what of it is not started; without knowledge: nothing is."""
+    if said is None or said.read is None or not start <= said.read <= end or not said.waiting:
+        return start, 0
+    return said.read, said.waiting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -16,12 +17,26 @@ Header = tuple[str, str | bytes | None]
 
 
 class OutboundMessage(msgspec.Struct, frozen=True, gc=False):
-    """One message to publish. Messages of one topic and key keep their order."""
+    """One message to publish. Messages with the same place keep their order.
+
+    Attributes:
+        topic: its topic.
+        key: its key, if any; it selects the partition unless one is given.
+        value: its body.
+        headers: its headers, if any.
+        partition: its partition; -1 if the key selects it.
+    """
 
     topic: str
     key: bytes | None
     value: bytes
     headers: list[Header] | None = None
+    partition: int = -1
+
+    @property
+    def place(self) -> tuple[str, bytes | int | None]:
+        """Messages with the same place keep their order; None in it if no order is kept."""
+        return self.topic, self.key if self.partition < 0 else self.partition
 
 
 class FailureKind(StrEnum):
@@ -143,3 +158,32 @@ def out_of_turn(topic: str) -> DeliveryFailure:
         "OUT_OF_TURN",
         f"{topic}: sent again because an earlier message of its key was not acknowledged in turn",
     )
+
+
+def restore_order(
+    messages: Sequence[OutboundMessage], displaced: Sequence[int], failed: dict[int, DeliveryFailure]
+) -> None:
+    """Report messages that follow a displaced one of the same place as to be sent again.
+
+    A message that failed permanently is out of the order; it displaces nothing.
+    """
+    displaced_first: dict[tuple[str, bytes | int | None], int] = {}
+    failed_first: dict[tuple[str, bytes | int | None], int] = {}
+    for index in displaced:
+        failure, place = failed.get(index), messages[index].place
+        if place[1] is None or (failure is not None and failure.is_permanent):
+            continue
+        displaced_first.setdefault(place, index)
+        if failure is not None:
+            failed_first.setdefault(place, index)
+    if not displaced_first:
+        return
+    second_round = frozenset(displaced)
+    for index, message in enumerate(messages):
+        if message.place[1] is None or index in failed:
+            continue
+        # Displaced messages were sent again in their own order: among them only a failure breaks it.
+        first = failed_first if index in second_round else displaced_first
+        start = first.get(message.place)
+        if start is not None and index > start:
+            failed[index] = out_of_turn(message.topic)

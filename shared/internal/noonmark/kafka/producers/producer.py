@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.fatal import fatal_error
 from noonmark.kafka.producers.delivery import (
     UNKNOWN_TOPIC_CODES,
     WHOLE_BATCH_CODES,
@@ -18,7 +20,7 @@ from noonmark.kafka.producers.delivery import (
     OutboundMessage,
     absent_topic,
     classify,
-    out_of_turn,
+    restore_order,
     unacknowledged_topic,
     unconfirmed_topic,
     unknown_outcome,
@@ -32,6 +34,7 @@ _METADATA_SECONDS: Final = 2.0
 _LOG_EVERY_SECONDS: Final = 10.0
 
 Errors = dict[int, KafkaError]
+Callback = Callable[[KafkaError | None, Any], None]
 
 
 def _never() -> bool:
@@ -128,7 +131,7 @@ class RelayProducer:
         self._directory = TopicDirectory(self._list_topics)
         self._metadata_seconds = min(_METADATA_SECONDS, delivery_timeout_seconds)
         self._errors: Errors = {}
-        self._callbacks: list[Callable[[KafkaError | None, Any], None]] = []
+        self._callbacks: list[Callback] = []
         self._fatal = False
         self._stopped = False
         self._unresolved = False
@@ -170,21 +173,24 @@ class RelayProducer:
             self._replace()
         return BatchResult(len(messages), failed)
 
+    def partitions(self, topic: str) -> int:
+        """Return the number of a topic's partitions; 0 if it is not known."""
+        return self._directory.partitions(topic)
+
     def close(self, timeout_seconds: float = 5.0) -> None:
         """Wait briefly for messages in flight and release the client. Between batches there are none."""
-        if self._producer.flush(timeout_seconds):
+        if self._serve(self._producer.flush, timeout_seconds):
             self._producer.purge()
-        self._producer.close()
+        self._close()
 
     # -- enqueueing --------------------------------------------------------------------------------
 
     def _enqueue_all(self, messages: Sequence[OutboundMessage]) -> None:
         """The hot path: no test per message beyond the exceptions librdkafka raises."""
-        produce = self._producer.produce
         index = 0
         for index, (message, callback) in enumerate(zip(messages, self._callbacks, strict=False)):  # noqa: B007
             try:
-                produce(message.topic, message.value, message.key, -1, callback, None, 0, message.headers)
+                self._produce(message, callback)
             except (BufferError, KafkaException):
                 break
         else:
@@ -196,9 +202,7 @@ class RelayProducer:
             message, callback = messages[index], self._callbacks[index]
             while True:
                 try:
-                    self._producer.produce(
-                        message.topic, message.value, message.key, -1, callback, None, 0, message.headers
-                    )
+                    self._produce(message, callback)
                 except BufferError:
                     if self._step_polling():
                         continue
@@ -207,11 +211,16 @@ class RelayProducer:
                     self._errors[index] = error.args[0]
                 break
 
+    def _produce(self, message: OutboundMessage, callback: Callback) -> None:
+        self._producer.produce(
+            message.topic, message.value, message.key, message.partition, callback, None, 0, message.headers
+        )
+
     def _hold_back(
         self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]
     ) -> dict[int, str]:
         """Return the messages whose topic was not found at first; fail those whose topic is absent."""
-        unseen = {message.topic for message in messages} - self._directory.present
+        unseen = {message.topic for message in messages} - self._directory.present.keys()
         if not unseen:
             return {}
         presence = self._directory.lookup(unseen)
@@ -249,16 +258,16 @@ class RelayProducer:
     # -- waiting -----------------------------------------------------------------------------------
 
     def _await_acknowledgements(self) -> None:
-        while self._producer.flush(_STEP_SECONDS):
+        while self._serve(self._producer.flush, _STEP_SECONDS):
             self._on_wait(time.monotonic() - self._started_at)
             if self._stopping():
                 self._producer.purge()
-                self._unresolved = self._producer.flush(1.0) > 0
+                self._unresolved = self._serve(self._producer.flush, 1.0) > 0 or self._unresolved
                 return
 
     def _step_polling(self) -> bool:
         """Free space in the local queue; False if the caller should give up."""
-        self._producer.poll(_STEP_SECONDS)
+        self._serve(self._producer.poll, _STEP_SECONDS)
         self._on_wait(time.monotonic() - self._started_at)
         return not self._stopping()
 
@@ -268,6 +277,15 @@ class RelayProducer:
         return self._stopped
 
     # -- errors ------------------------------------------------------------------------------------
+
+    def _serve(self, call: Callable[[float], int], seconds: float) -> int:
+        """Poll or flush; return what it returned, or the messages left when the producer ended."""
+        try:
+            return call(seconds)
+        except (KafkaException, SystemError) as error:
+            self._client_error(fatal_error(error))
+            self._unresolved = True
+            return len(self._producer)
 
     def _resolve_errors(
         self, messages: Sequence[OutboundMessage], failed: dict[int, DeliveryFailure]
@@ -285,7 +303,7 @@ class RelayProducer:
                 if index in blamed
                 else classify(error, topic, self._last_error)
             )
-        _restore_order(messages, displaced, failed)
+        restore_order(messages, displaced, failed)
 
     def _timed_out(self) -> frozenset[int]:
         """Return the messages that were not acknowledged in time, if the cluster answers; otherwise none."""
@@ -340,6 +358,11 @@ class RelayProducer:
         self._fatal = self._fatal or error.fatal()
         self._last_error = error
 
+    def _close(self) -> None:
+        with suppress(KafkaException, SystemError):
+            # Its fatal error, if it was not raised before.
+            self._producer.close()
+
     def _replace(self) -> None:
         """Create a new producer: after a fatal error, or if a batch was abandoned while in flight."""
         if self._fatal:
@@ -347,52 +370,23 @@ class RelayProducer:
                 "producer: fatal error; creating a new producer, unacknowledged messages are sent again"
             )
         self._producer.purge()
-        self._producer.close()
+        self._close()
         self._producer = Producer(self._properties)
         self._fatal = False
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _list_topics(self) -> frozenset[str] | None:
+    def _list_topics(self) -> Mapping[str, int] | None:
         try:
             metadata = self._producer.list_topics(timeout=self._metadata_seconds)
         except KafkaException:
             return None
-        return frozenset(name for name, topic in metadata.topics.items() if topic.error is None)
+        return {name: len(topic.partitions) for name, topic in metadata.topics.items() if topic.error is None}
 
 
-def _recorder(errors: Errors, index: int) -> Callable[[KafkaError | None, Any], None]:
+def _recorder(errors: Errors, index: int) -> Callback:
     def record(error: KafkaError | None, _message: Any) -> None:
         if error is not None:
             errors[index] = error
 
     return record
-
-
-def _restore_order(
-    messages: Sequence[OutboundMessage], displaced: Sequence[int], failed: dict[int, DeliveryFailure]
-) -> None:
-    """Report messages that follow a displaced one under the same topic and key as to be sent again.
-
-    A message that failed permanently is out of the order; it displaces nothing.
-    """
-    displaced_first: dict[tuple[str, bytes], int] = {}
-    failed_first: dict[tuple[str, bytes], int] = {}
-    for index in displaced:
-        failure, key = failed.get(index), messages[index].key
-        if key is None or (failure is not None and failure.is_permanent):
-            continue
-        displaced_first.setdefault((messages[index].topic, key), index)
-        if failure is not None:
-            failed_first.setdefault((messages[index].topic, key), index)
-    if not displaced_first:
-        return
-    second_round = frozenset(displaced)
-    for index, message in enumerate(messages):
-        if message.key is None or index in failed:
-            continue
-        # Displaced messages were sent again in their own order: among them only a failure breaks it.
-        first = failed_first if index in second_round else displaced_first
-        start = first.get((message.topic, message.key))
-        if start is not None and index > start:
-            failed[index] = out_of_turn(message.topic)

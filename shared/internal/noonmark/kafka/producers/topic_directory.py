@@ -1,4 +1,4 @@
-"""Which topics exist, read from the cluster as rarely as possible.
+"""Which topics exist, and their partitions, read from the cluster as rarely as possible.
 
 librdkafka alone keeps a message for an absent topic for its whole timeout, and the batch with it. So the
 producer checks here first.
@@ -7,12 +7,15 @@ producer checks here first.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Final
 
 ABSENT_RECHECK_SECONDS: Final = 5.0
 """An absent topic is not looked up again for this long."""
+
+PARTITIONS_SECONDS: Final = 60.0
+"""The number of a topic's partitions is read again after this time: people add partitions."""
 
 GRACE_SECONDS: Final = 1.0
 """A topic just created can be unknown to some broker for a moment: absence counts only after this time."""
@@ -33,24 +36,40 @@ class TopicDirectory:
     """Caches which topics exist. One thread owns it.
 
     Args:
-        list_topics: returns the names of all topics, or None if no broker answered in time.
+        list_topics: returns the number of partitions by topic, or None if no broker answered in time.
         clock: monotonic seconds.
+
+    Attributes:
+        present: the known topics, with the number of their partitions.
     """
 
-    __slots__ = ("_absent_since", "_clock", "_list_topics", "_recheck_at", "present")
+    __slots__ = ("_absent_since", "_clock", "_counted_at", "_list_topics", "_recheck_at", "present")
 
     def __init__(
-        self, list_topics: Callable[[], frozenset[str] | None], clock: Callable[[], float] = time.monotonic
+        self,
+        list_topics: Callable[[], Mapping[str, int] | None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._list_topics = list_topics
         self._clock = clock
-        self.present: set[str] = set()
+        self._counted_at = clock()
+        self.present: dict[str, int] = {}
         self._absent_since: dict[str, float] = {}
         self._recheck_at: dict[str, float] = {}
 
     def doubt(self, topic: str) -> None:
         """Look up this topic in the cluster next time, because a client reported that it does not know it."""
-        self.present.discard(topic)
+        self.present.pop(topic, None)
+
+    def partitions(self, topic: str) -> int:
+        """Return the number of a topic's partitions; 0 if it is not known."""
+        if topic not in self.present:
+            self.lookup((topic,))
+        elif self._clock() - self._counted_at >= PARTITIONS_SECONDS:
+            self._counted_at = self._clock()
+            listed = self._list_topics() or {}
+            self.present.update((name, listed[name]) for name in self.present if name in listed)
+        return self.present.get(topic, 0)
 
     def lookup(self, topics: Iterable[str]) -> dict[str, Presence]:
         """Return what is known of each topic; at most one request for all of them."""
@@ -76,12 +95,12 @@ class TopicDirectory:
         since = [self._absent_since[topic] for topic in topics if topic in self._absent_since]
         return max((start + GRACE_SECONDS - now for start in since), default=0.0)
 
-    def _note(self, topic: str, listed: frozenset[str]) -> Presence:
+    def _note(self, topic: str, listed: Mapping[str, int]) -> Presence:
         now = self._clock()
         if topic in listed:
             self._absent_since.pop(topic, None)
             self._recheck_at.pop(topic, None)
-            self.present.add(topic)
+            self.present[topic] = listed[topic]
             return Presence.PRESENT
         if now - self._absent_since.setdefault(topic, now) < GRACE_SECONDS:
             return Presence.SUSPECT

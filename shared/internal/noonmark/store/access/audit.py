@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 import orjson
 import psycopg
-from sqlalchemy import Connection, select
 
 from noonmark.store.database.statements import statement
-from noonmark.store.tables import tables as t
-from noonmark.store.views.paging import Page
 
 _LONGEST: Final = 500
 """Maximum stored length of names and reasons from outside, in characters."""
@@ -64,19 +59,6 @@ class AuditEntry(NamedTuple):
     address: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFilter:
-    """Selects entries; fields that are None do not restrict."""
-
-    namespace: str | None = None
-    actor: str | None = None
-    action: str | None = None
-    object: str | None = None
-    outcome: Outcome | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-
-
 def write_entries(connection: psycopg.Connection, entries: Sequence[AuditEntry]) -> None:
     """Insert entries in the caller's transaction, so that they are committed together with the change."""
     if not entries:
@@ -97,31 +79,6 @@ def write_entries(connection: psycopg.Connection, entries: Sequence[AuditEntry])
             "addresses": [entry.address for entry in entries],
         },
     )
-
-
-def list_entries(
-    connection: Connection, wanted: AuditFilter, *, limit: int = 50, before: int | None = None
-) -> Page[int]:
-    """List entries, the newest first; `before` is the id of the last one of the previous page."""
-    a = t.audit_log
-    query = select(a).order_by(a.c.id.desc()).limit(limit + 1)
-    for column, value in (
-        (a.c.namespace, wanted.namespace),
-        (a.c.actor, wanted.actor),
-        (a.c.action, wanted.action),
-        (a.c.object, wanted.object),
-        (a.c.outcome, wanted.outcome),
-    ):
-        if value is not None:
-            query = query.where(column == value)
-    if wanted.since is not None:
-        query = query.where(a.c.at >= wanted.since)
-    if wanted.until is not None:
-        query = query.where(a.c.at < wanted.until)
-    if before is not None:
-        query = query.where(a.c.id < before)
-    rows = [dict(row) for row in connection.execute(query).mappings()]
-    return Page(rows[:limit], rows[limit - 1]["id"] if len(rows) > limit else None)
 
 
 def _text(given: str | None) -> str | None:

@@ -50,7 +50,7 @@ observer_events    -          -          -          -          sid        -     
 observer_offsets   -          -          -          -          siud       -          -
 observer_state     -          -          -          -          siu        -          -
 outbox             sid        sid        siud       sid        si         s          -
-outcome_windows    -          -          -          -          siud       -          -
+outcome_windows    -          -          -          -          -          -          -
 pool_keys          -          -          s          s          -          -          -
 pools              s          s          s          -          -          -          -
 process_progress   -          siud       siud       -          siud       siu        -

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.core.monitoring.statistics import Counts, JobFacts, JobStats, WindowKey
+from noonmark.core.monitoring.recent import Rates, decode, encode, last_hour, rates_of
+from noonmark.core.monitoring.statistics import JobStats
 from noonmark.store.database.statements import statement
 
 
@@ -29,16 +30,18 @@ class Move(NamedTuple):
     caught_up: bool
 
 
-class Rates(NamedTuple):
-    """Outcomes of a job in the last hour; `seconds_buckets` by `core.monitoring.statistics.BOUNDS`."""
+class StoredStats(NamedTuple):
+    """What `stats_of` found.
 
-    job_id: UUID
-    succeeded: int
-    failed: int
-    dead: int
-    skipped: int
-    other: int
-    seconds_buckets: list[int]
+    Attributes:
+        hour: keys of the outcomes that count as those of the last hour, by the database's clock.
+        by_job: by id as a number; jobs without history are left out.
+        places: ctids of their rows.
+    """
+
+    hour: range
+    by_job: dict[int, JobStats]
+    places: dict[int, str]
 
 
 def place(connection: psycopg.Connection, topic: str, places: Sequence[Place]) -> dict[int, int]:
@@ -90,24 +93,34 @@ def new_events(connection: psycopg.Connection, ids: Collection[UUID]) -> set[UUI
     return {row[0] for row in rows}
 
 
-def facts_of(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[UUID, JobFacts]:
-    """Return kind and recurrence of the jobs that exist."""
-    rows = connection.execute(statement("read_observed_jobs"), {"ids": list(job_ids)}).fetchall()
-    return {job_id: JobFacts(kind, recurring) for job_id, kind, recurring in rows}
+def recurring_kinds(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[int, str]:
+    """Return the kinds of those jobs that recur, by id as a number; deleted ones are left out."""
+    rows = connection.execute(statement("read_recurring_kinds"), {"ids": list(job_ids)}).fetchall()
+    return {job_id.int: kind for job_id, kind in rows}
 
 
-def stats_of(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[UUID, JobStats]:
-    """Return the stored statistics of jobs; those without history are left out."""
+def stats_of(connection: psycopg.Connection, job_ids: Collection[UUID]) -> StoredStats:
+    """Return the stored statistics of jobs, with the outcomes of the last hour only."""
     rows = connection.execute(statement("read_job_stats"), {"ids": list(job_ids)}).fetchall()
-    return {row[0]: JobStats(*row) for row in rows}
+    found = StoredStats(last_hour(rows[0][0]) if rows else range(0), {}, {})
+    for _, place, counts, *figures in rows:
+        if place is not None:
+            stats = JobStats(*figures)
+            stats.recent = decode(counts, found.hour)
+            found.by_job[stats.job_id.int] = stats
+            found.places[stats.job_id.int] = place
+    return found
 
 
-def write_stats(connection: psycopg.Connection, stats: Collection[JobStats]) -> None:
-    """Store the statistics of jobs."""
+def write_stats(
+    connection: psycopg.Connection, stats: Collection[JobStats], places: Mapping[int, str]
+) -> None:
+    """Store the statistics of jobs; `places` are those of rows that this transaction has read."""
     if stats:
         connection.execute(
-            statement("upsert_job_stats"),
+            statement("write_job_stats"),
             {
+                "places": [places.get(one.job_id.int) for one in stats],
                 "job_ids": [one.job_id for one in stats],
                 "namespaces": [one.namespace for one in stats],
                 "kinds": [one.kind for one in stats],
@@ -119,27 +132,7 @@ def write_stats(connection: psycopg.Connection, stats: Collection[JobStats]) -> 
                 "run_ids": [one.last_run_id for one in stats],
                 "failed_at": [one.last_failure_at for one in stats],
                 "succeeded_at": [one.last_success_at for one in stats],
-            },
-        )
-
-
-def add_counts(connection: psycopg.Connection, counts: Mapping[WindowKey, Counts]) -> None:
-    """Add to the counts of windows."""
-    if counts:
-        values = counts.values()
-        connection.execute(
-            statement("add_outcome_windows"),
-            {
-                "window_at": [key.window_at for key in counts],
-                "job_ids": [key.job_id for key in counts],
-                "namespaces": [key.namespace for key in counts],
-                "kinds": [key.kind for key in counts],
-                "succeeded": [one.succeeded for one in values],
-                "failed": [one.failed for one in values],
-                "dead": [one.dead for one in values],
-                "skipped": [one.skipped for one in values],
-                "other": [one.other for one in values],
-                "buckets": ["{" + ",".join(map(str, one.seconds_buckets)) + "}" for one in values],
+                "recent": [encode(one.recent) for one in stats],
             },
         )
 
@@ -170,7 +163,6 @@ def prune(connection: psycopg.Connection, *, after: UUID, limit: int) -> UUID | 
     Returns:
         The position to continue from; None at the end of the history.
     """
-    connection.execute(statement("prune_outcome_windows"), {"limit": limit})
     connection.execute(statement("prune_observer_events"), {"limit": limit})
     row = connection.execute(statement("prune_job_stats"), {"after": after, "limit": limit}).fetchone()
     return row[0] if row else None
@@ -178,5 +170,5 @@ def prune(connection: psycopg.Connection, *, after: UUID, limit: int) -> UUID | 
 
 def rates(connection: psycopg.Connection, job_ids: Collection[UUID]) -> dict[UUID, Rates]:
     """Return the outcomes of the last hour of those jobs that had any."""
-    rows = connection.execute(statement("read_job_rates"), {"ids": list(job_ids)}).fetchall()
-    return {row[0]: Rates(*row) for row in rows}
+    found = stats_of(connection, job_ids).by_job.values()
+    return {one.job_id: rates_of(one.recent) for one in found if one.recent}

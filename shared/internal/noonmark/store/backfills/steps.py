@@ -348,16 +348,15 @@ class _Stepper:
                 "pools": [backfill.pool] * count,
                 "origins": [Origin.BACKFILL.value] * count,
                 "request_ids": [backfill.id.hex] * count,
+                "arrays": False,
             },
         ).fetchall()
         return {row[0] for row in inserted}
 
     def _wait(self, reason: str) -> Step:
+        backfill = self._backfill
         return self._note(
-            Step(waits_for=reason),
-            next_at=self._backfill.next_at,
-            ended_to=self._backfill.ended_to,
-            reason=reason,
+            Step(waits_for=reason), next_at=backfill.next_at, ended_to=backfill.ended_to, reason=reason
         )
 
     def _end(self, state: BackfillState, reason: str) -> Step:

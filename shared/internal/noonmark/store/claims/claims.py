@@ -18,6 +18,7 @@ from noonmark.core.faults import hit
 from noonmark.core.states import Lane, TimerKind
 from noonmark.store.claims.planned_runs import ClaimResult, Planning, TimerPlan, carry_out
 from noonmark.store.database.columns import span
+from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import DueTimer, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.wait_queue import enqueue_gated
@@ -42,7 +43,7 @@ class Probe(NamedTuple):
 
 def probe(connection: psycopg.Connection, shards: Sequence[int]) -> Probe | None:
     """Read the next timer of each owned shard, lane and kind; None if there is no timer at all."""
-    rows = connection.execute(statement("read_next_timers"), {"shards": list(shards)}).fetchall()
+    rows = connection.execute(planned_once("read_next_timers"), {"shards": list(shards)}).fetchall()
     if not rows:
         return None
     now: datetime = rows[0][4]
@@ -69,20 +70,27 @@ def missing_days(connection: psycopg.Connection, shards: Sequence[int], limit: i
 
 
 def claim_once(
-    connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int, *, named: bool = False
+    connection: psycopg.Connection,
+    lane: Lane,
+    shards: Sequence[int],
+    limit: int,
+    *,
+    named: bool = False,
+    arrays: bool = False,
 ) -> ClaimResult:
     """Claim due one-time jobs of a lane in one statement and one commit.
 
-    With `named` the result lists the new runs.
+    With `named` the result lists the new runs. With `arrays` a row of the outbox has several of them.
     """
     with connection.transaction():
         row = connection.execute(
-            statement("claim_once"),
+            planned_once("claim_once"),
             {
                 "shards": list(shards),
                 "lane": int(lane),
                 "limit": max(1, limit // len(shards)),
                 "named": named,
+                "arrays": arrays,
             },
         ).fetchone()
         hit("trigger.before_commit")
@@ -201,6 +209,7 @@ def claim_planned(
     topics: EventTopics,
     install_shards: int,
     named: bool = False,
+    arrays: bool = False,
 ) -> ClaimResult:
     """Claim due timers that need planning.
 
@@ -214,6 +223,7 @@ def claim_planned(
         topics: where verdicts are announced.
         install_shards: the number of shards of the installation.
         named: whether the result lists the new runs.
+        arrays: whether a row of the outbox has several runs.
     """
     with connection.transaction():
         if kind is TimerKind.ZONED and not share_time_facts(connection):
@@ -231,7 +241,9 @@ def claim_planned(
             ).fetchall()
         plan.prepare(connection, timers)
         plans = _plan_some(timers, plan)
-        result = carry_out(connection, lane, plans, topics=topics, install_shards=install_shards, named=named)
+        result = carry_out(
+            connection, lane, plans, topics=topics, install_shards=install_shards, named=named, arrays=arrays
+        )
         hit("trigger.before_commit")
     hit("trigger.after_commit")
     return result

@@ -126,6 +126,7 @@ def carry_out(
     topics: EventTopics,
     install_shards: int,
     named: bool = False,
+    arrays: bool = False,
 ) -> ClaimResult:
     """Write what was planned for locked timers of one lane: ledger, outbox, slots, timers, jobs.
 
@@ -136,6 +137,7 @@ def carry_out(
         topics: where verdicts are announced.
         install_shards: the number of shards of the installation.
         named: whether the result lists the new runs.
+        arrays: whether a row of the outbox has several runs.
     """
     result = ClaimResult(claimed=len(plans))
     rows: Sequence[_Row] = _rows(plans)
@@ -144,7 +146,7 @@ def carry_out(
     rows, plans = _grant_slots(connection, rows, plans, topics, install_shards)
     result.postponed = requested - len(rows)
     _find_gates(lane, rows)
-    inserted = _insert(connection, lane, rows)
+    inserted = _insert(connection, lane, rows, arrays=arrays)
     _enqueue_waiting(connection, lane, rows, inserted)
     _release_slots(connection, rows, inserted)
     _announce_skips(connection, topics, lane, [row for row in rows if row.id in inserted], install_shards)
@@ -272,7 +274,7 @@ def _enqueue_waiting(
     )
 
 
-def _insert(connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row]) -> set[UUID]:
+def _insert(connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row], *, arrays: bool) -> set[UUID]:
     if not rows:
         return set()
     inserted = connection.execute(
@@ -294,6 +296,7 @@ def _insert(connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row]) ->
             "pools": [row.timer.pool for row in rows],
             "origins": [Origin.SCHEDULE.value] * len(rows),
             "request_ids": [""] * len(rows),
+            "arrays": arrays,
         },
     ).fetchall()
     return {row[0] for row in inserted}

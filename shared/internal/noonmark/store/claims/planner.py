@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -64,9 +64,12 @@ class Planner:
         self.zone_data = zone_data_version()
         self._caps = Caps(catch_up_cap, ledger_cap)
         self._schedules = ScheduleTexts()
+        # Many jobs have one expression: timers that differ in nothing but their job share a plan.
+        self._shared: dict[Hashable, TimerPlan] = {}
 
     def prepare(self, connection: psycopg.Connection, timers: Sequence[DueTimer]) -> None:
-        """Read the calendars that are not cached yet."""
+        """Read the calendars that are not cached yet; a new claim begins."""
+        self._shared.clear()
         self._schedules.learn(connection, (timer.schedule for timer in timers if timer.schedule))
 
     def __call__(self, timer: DueTimer, *, at_once: bool = False) -> TimerPlan:
@@ -88,8 +91,26 @@ class Planner:
             return _replanned(timer, schedule)
         if timer.scheduled_for < timer.floor and not isinstance(schedule, Once):
             return _from_the_floor(timer, schedule)
+        return self._shared_plan(timer, schedule, at_once=at_once)
+
+    def _shared_plan(self, timer: DueTimer, schedule: Schedule, *, at_once: bool) -> TimerPlan:
+        """Return the plan of a due timer of an active job; it may have been made for another job."""
+        if schedule.jitter_seconds:
+            return self._plan_due(timer, schedule, Jitter(schedule, timer.job_id.bytes), at_once=at_once)
+        key = (
+            *(at_once, timer.schedule, timer.policy, timer.scheduled_for, timer.after_at, timer.after_offset),
+            *(timer.runs_left, timer.resumed_at, timer.resume_choice, timer.now),
+        )
+        known = self._shared.get(key)
+        if known is None:
+            known = self._shared[key] = self._plan_due(timer, schedule, None, at_once=at_once)
+        return known
+
+    def _plan_due(
+        self, timer: DueTimer, schedule: Schedule, jitter: Jitter | None, *, at_once: bool
+    ) -> TimerPlan:
+        """Return the plan of a due timer of an active job."""
         policy = read_policy(timer.policy or "{}")
-        jitter = Jitter(schedule, timer.job_id.bytes) if schedule.jitter_seconds else None
         planned = plan(
             schedule,
             policy.misfire,

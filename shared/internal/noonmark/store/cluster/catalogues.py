@@ -78,4 +78,6 @@ def _together(said: list[Mapping[str, Any]]) -> Catalogue:
 def _names(names: frozenset[str]) -> str:
     listed = sorted(names)
     more = f" and {len(listed) - _MOST_NAMES} more" if len(listed) > _MOST_NAMES else ""
-    return f"one of: {', '.join(listed[:_MOST_NAMES])}{more}" if listed else "no live worker registered any"
+    if not listed:
+        return "one of a live worker; none has registered any"
+    return f"one of: {', '.join(listed[:_MOST_NAMES])}{more}"

@@ -14,6 +14,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.ids import uuid7
+from noonmark.store.cluster.capabilities import MEMBER_CAPABILITIES, release
 from noonmark.store.database.statements import statement
 
 
@@ -43,12 +44,21 @@ class Membership:
         self.leads = False
         self.shards = shards
         self.timeout_seconds = timeout_seconds
+        self._release = release()
+        self._capabilities = list(MEMBER_CAPABILITIES.get(role, ()))
 
     def beat(self, connection: psycopg.Connection) -> bool:
         """Renew the membership and compute the owned shards; return whether they have changed."""
         connection.execute(
             statement("renew_member"),
-            {"role": self.role, "id": self.id, "host": socket.gethostname(), "pid": os.getpid()},
+            {
+                "role": self.role,
+                "id": self.id,
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "release": self._release,
+                "capabilities": self._capabilities,
+            },
         )
         rows = connection.execute(
             statement("list_live_members"), {"role": self.role, "timeout_seconds": self.timeout_seconds}

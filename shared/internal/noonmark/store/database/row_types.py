@@ -19,7 +19,7 @@ def row_of(kind: type[T]) -> BaseRowFactory[T]:
 
 
 class OutboxRow(NamedTuple):
-    """A row of `read_outbox`: a run message if `run_id` is set, otherwise an event with its own value."""
+    """A row of `read_outbox`: a run if `run_id` is set, several if `run_ids` is, else an event."""
 
     place: str
     seq: int
@@ -36,6 +36,10 @@ class OutboxRow(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: bytes | None
+    run_ids: list[UUID] | None = None
+    job_ids: list[UUID] | None = None
+    instants: list[datetime] | None = None
+    job_versions: list[int] | None = None
 
 
 class StartedRun(NamedTuple):

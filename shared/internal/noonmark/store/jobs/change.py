@@ -348,6 +348,7 @@ def _insert_run(batch: Batch, job: LockedJob, values: dict[str, object]) -> None
             "namespaces": [job.namespace],
             "pools": [job.pool],
             "origins": [Origin.MANUAL.value],
+            "arrays": False,
             **values,
         },
     )

@@ -115,7 +115,10 @@ def insert_tombstone(batch: Batch, namespace: str, name: str | None, sequence: i
 
 
 def _namespace_is_paused(job: LockedJob) -> RejectedRequest:
-    message = f"{job} cannot be resumed: its namespace {job.namespace!r} is paused"
+    message = (
+        f"{job} cannot be resumed: its namespace {job.namespace!r} is paused"
+        f" (`noonmark namespace resume {job.namespace}` resumes it)"
+    )
     return RejectedRequest(
         rejected(Reason.CONFLICT, "", message, "a job of a namespace that is not paused")._replace(
             job_id=job.id

@@ -109,6 +109,7 @@ def _write(batch: Batch, job: LockedJob, rows: Sequence[_Skipped], reason: SkipR
             "pools": [job.pool] * count,
             "origins": [Origin.SCHEDULE.value] * count,
             "request_ids": [""] * count,
+            "arrays": False,
         },
     ).fetchall()
     written = {row[0] for row in inserted}

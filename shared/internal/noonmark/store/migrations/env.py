@@ -4,6 +4,7 @@ import psycopg
 from alembic import context
 from sqlalchemy import text
 
+from noonmark.store.database.planned_once import create_functions
 from noonmark.store.migrations.revisions import read_revision, record_usable_from
 
 LOCK = "select pg_advisory_xact_lock(hashtext('noonmark_migrate'))"
@@ -21,10 +22,13 @@ def run() -> None:
         driver = connection.connection.driver_connection
         assert isinstance(driver, psycopg.Connection)
         # Read under the lock: a later release may have migrated while this process waited.
-        if read_revision(driver).is_later:
-            return
-        context.run_migrations()
-        record_usable_from(driver, max(each.module.usable_from for each in context.script.walk_revisions()))
+        if not read_revision(driver).is_later:
+            context.run_migrations()
+            record_usable_from(
+                driver, max(each.module.usable_from for each in context.script.walk_revisions())
+            )
+        if read_revision(driver).problem_of_tables is None:
+            create_functions(driver)
 
 
 run()

@@ -15,6 +15,8 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
+from noonmark.store.database.planned_once import missing_functions
+
 _VERSIONS: Final = Path(__file__).parent / "versions"
 _RECORD: Final = "usable from revision "
 
@@ -31,10 +33,12 @@ class SchemaRevision:
     Attributes:
         current: None if the database has no schema.
         usable_from: the oldest revision whose release can use the schema; None if it is not recorded.
+        lacks_functions: whether functions are missing that this release makes of its statements.
     """
 
     current: str | None
     usable_from: str | None
+    lacks_functions: bool = False
 
     @property
     def is_later(self) -> bool:
@@ -44,6 +48,13 @@ class SchemaRevision:
     @property
     def problem(self) -> str | None:
         """Why this release cannot use the schema, and what to do; None if it can."""
+        if self.lacks_functions and self.problem_of_tables is None:
+            return "the schema lacks functions of this release: run `noonmark db migrate` of this release"
+        return self.problem_of_tables
+
+    @property
+    def problem_of_tables(self) -> str | None:
+        """The same, whatever functions there are: they can be made in every schema whose tables can be used."""
         wanted = known_revisions()[-1]
         if self.current == wanted:
             return None
@@ -87,7 +98,8 @@ def read_revision(connection: psycopg.Connection) -> SchemaRevision:
     ).fetchone()
     current, comment = row if row is not None else (None, None)
     recorded = comment is not None and comment.startswith(_RECORD)
-    return SchemaRevision(current, comment.removeprefix(_RECORD) if recorded else None)
+    usable_from = comment.removeprefix(_RECORD) if recorded else None
+    return SchemaRevision(current, usable_from, lacks_functions=bool(missing_functions(connection)))
 
 
 def record_usable_from(connection: psycopg.Connection, revision: str) -> None:

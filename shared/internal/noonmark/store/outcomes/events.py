@@ -19,6 +19,7 @@ from noonmark.core.fingerprints import fingerprint
 from noonmark.core.states import Lane, RunState
 from noonmark.schemas.events.lifecycle import PastAttempt, dead_event
 from noonmark.schemas.events.settled import SettledRun, settled_events
+from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 
@@ -93,7 +94,7 @@ def insert_events(connection: psycopg.Connection, events: Iterable[RawEvent]) ->
     rows = list(events)
     if rows:
         connection.execute(
-            statement("insert_events"),
+            planned_once("insert_events"),
             {
                 "slices": [e.slice for e in rows],
                 "topics": [e.topic for e in rows],

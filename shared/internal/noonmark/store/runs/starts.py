@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import psycopg
 
+from noonmark.core.attempt_key import attempt_key
 from noonmark.store.database.columns import fenced_span, span
+from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import ChangedRun, StartedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
@@ -24,7 +27,8 @@ START_GRACE_SECONDS = 60.0
 _UNREADABLE: Final = (psycopg.DataError, psycopg.errors.StatementTooComplex)
 """What Postgres says of a JSON document with an escape, number or depth that it stores but cannot read."""
 
-_Started: TypeAlias = tuple[list[StartedRun], set[tuple[UUID, int]]]
+_Started: TypeAlias = dict[int, list[StartedRun]]
+"""Started runs by the fence that they were started under."""
 
 
 class StartRequest(NamedTuple):
@@ -44,12 +48,18 @@ def start(
         The runs that this worker owns now, and the refused requests: duplicates, fenced, cancelled,
         past their start deadline, or all of them if the lease has lapsed.
     """
-    started, started_keys = _start_readable(connection, identity, pool, requests)
-    # Compared with the fence: the batch may also contain a copy of an older message of a started run.
-    refused = [request for request in requests if (request.run_id, request.fence) not in started_keys]
+    by_fence = _start_readable(connection, identity, pool, requests)
+    started = [run for runs in by_fence.values() for run in runs]
+    refused = [] if len(started) == len(requests) else _refused(requests, by_fence)
     if any(run.kind is None for run in started):
         started = _with_pinned_work(connection, started)
     return started, refused
+
+
+def _refused(requests: Sequence[StartRequest], started: _Started) -> list[StartRequest]:
+    """Return the requests that started no run: there may be a copy of an older message of a started run."""
+    keys = {attempt_key(run.id, fence) for fence, runs in started.items() for run in runs}
+    return [request for request in requests if attempt_key(request.run_id, request.fence) not in keys]
 
 
 def _start_readable(
@@ -65,9 +75,11 @@ def _start_readable(
         if len(requests) == 1:
             return _start_together(connection, identity, pool, requests, timeouts=False)
     half = len(requests) // 2
-    first, first_keys = _start_readable(connection, identity, pool, requests[:half])
-    second, second_keys = _start_readable(connection, identity, pool, requests[half:])
-    return first + second, first_keys | second_keys
+    started: _Started = defaultdict(list)
+    for some in (requests[:half], requests[half:]):
+        for fence, runs in _start_readable(connection, identity, pool, some).items():
+            started[fence] += runs
+    return started
 
 
 def _start_together(
@@ -78,16 +90,16 @@ def _start_together(
     *,
     timeouts: bool,
 ) -> _Started:
-    """Start runs in one transaction; return them, and their ids and fences."""
+    """Start runs in one transaction, which a single statement is by itself; return them by fence."""
     by_fence: dict[int, list[StartRequest]] = defaultdict(list)
     for request in requests:
         by_fence[request.fence].append(request)
-    started: list[StartedRun] = []
-    started_keys: set[tuple[UUID, int]] = set()
-    with connection.transaction(), connection.cursor(row_factory=row_of(StartedRun)) as cursor:
+    started: _Started = {}
+    together = connection.transaction() if len(by_fence) > 1 else nullcontext()
+    with together, connection.cursor(row_factory=row_of(StartedRun)) as cursor:
         for fence, group in by_fence.items():
             cursor.execute(
-                statement("start_runs"),
+                planned_once("start_runs"),
                 {
                     **identity._asdict(),
                     **span([(t.run_id, t.scheduled_for) for t in group]),
@@ -98,10 +110,8 @@ def _start_together(
                 },
                 binary=True,
             )
-            rows = cursor.fetchall()
-            started += rows
-            started_keys.update((run.id, fence) for run in rows)
-    return started, started_keys
+            started[fence] = cursor.fetchall()
+    return started
 
 
 def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:

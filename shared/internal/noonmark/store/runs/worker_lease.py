@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import psycopg
 
+from noonmark.store.cluster.capabilities import WORKER_CAPABILITIES, release
 from noonmark.store.database.statements import statement
+from noonmark.store.runs.locked_runs import is_lock_timeout
 
 
 class Identity(NamedTuple):
@@ -46,6 +48,8 @@ def register(
             "lease_seconds": lease_seconds,
             "catalogue": catalogue,
             "slots": slots,
+            "release": release(),
+            "capabilities": list(WORKER_CAPABILITIES),
         },
     ).fetchone()
     assert row is not None
@@ -55,6 +59,15 @@ def register(
 def beat(connection: psycopg.Connection, identity: Identity) -> bool:
     """Renew the lease; False if it has lapsed and every run of the worker must stop."""
     return connection.execute(statement("renew_worker_lease"), identity._asdict()).fetchone() is not None
+
+
+def why_not_renewed(error: psycopg.Error) -> str:
+    """Return in one line why a lease could not be renewed."""
+    lines = str(error).strip().splitlines()
+    reason = lines[0] if lines else type(error).__name__
+    if is_lock_timeout(error):
+        reason += ": another session has locked this worker's row of `workers`"
+    return reason
 
 
 def leave(connection: psycopg.Connection, identity: Identity) -> None:

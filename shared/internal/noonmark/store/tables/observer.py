@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import ARRAY, BigInteger, Boolean, Double, Integer, Table, Text, Uuid
+from sqlalchemy import ARRAY, BigInteger, Boolean, Double, Integer, LargeBinary, Table, Text, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 
 from noonmark.store.tables.parts import INSTANT, may, metadata, must
@@ -81,6 +81,7 @@ job_stats: Final = Table(
     may("last_run_id", Uuid()),
     may("last_failure_at", INSTANT),
     may("last_success_at", INSTANT),
+    may("recent", LargeBinary()),
 )
 
 outcome_windows: Final = Table(

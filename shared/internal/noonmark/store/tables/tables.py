@@ -56,6 +56,7 @@ from noonmark.store.tables.transport import (
     outbox,
     rejections,
     topic_progress,
+    workers,
 )
 
 __all__ = [
@@ -225,24 +226,6 @@ runs: Final = Table(
     must("pool", Text()),
     may("result", JSON()),
     may("error", Text()),
-)
-
-workers: Final = Table(
-    "workers",
-    metadata,
-    must("id", BigInteger(), key=True),
-    must("pool", Text()),
-    must("host", Text()),
-    must("pid", Integer()),
-    must("epoch", Integer()),
-    must("lease_seconds", Double()),
-    must("started_at", INSTANT),
-    must("beat_at", INSTANT),
-    may("lapsed_at", INSTANT),
-    may("left_at", INSTANT),
-    must("catalogue", JSONB()),
-    may("slots", Integer()),
-    may("draining_at", INSTANT),
 )
 
 start_batches: Final = Table(

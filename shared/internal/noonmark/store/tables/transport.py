@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Boolean, Integer, LargeBinary, SmallInteger, Table, Text, Uuid
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Double,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 
 from noonmark.store.tables.parts import INSTANT, may, metadata, must
@@ -53,6 +64,30 @@ outbox: Final = Table(
     may("value", LargeBinary()),
     may("headers", LargeBinary()),
     may("refusal", Text()),
+    may("run_ids", ARRAY(Uuid())),
+    may("job_ids", ARRAY(Uuid())),
+    may("instants", ARRAY(INSTANT)),
+    may("job_versions", ARRAY(Integer())),
+)
+
+workers: Final = Table(
+    "workers",
+    metadata,
+    must("id", BigInteger(), key=True),
+    must("pool", Text()),
+    must("host", Text()),
+    must("pid", Integer()),
+    must("epoch", Integer()),
+    must("lease_seconds", Double()),
+    must("started_at", INSTANT),
+    must("beat_at", INSTANT),
+    may("lapsed_at", INSTANT),
+    may("left_at", INSTANT),
+    must("catalogue", JSONB()),
+    may("slots", Integer()),
+    may("draining_at", INSTANT),
+    may("release", Text()),
+    must("capabilities", ARRAY(Text())),
 )
 
 members: Final = Table(
@@ -64,6 +99,8 @@ members: Final = Table(
     must("pid", Integer()),
     must("joined_at", INSTANT),
     must("beat_at", INSTANT),
+    may("release", Text()),
+    must("capabilities", ARRAY(Text())),
 )
 
 lease_watch: Final = Table(

@@ -7,19 +7,24 @@ from uuid import UUID
 
 from sqlalchemy import Connection, literal, select
 
+from noonmark.core.states import JobState, RunState
 from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Row
 
 IdKind = Literal["job", "run"]
+IdState = JobState | RunState
 
 
-def find_ids(connection: Connection, digits: str, kind: IdKind, *, limit: int) -> list[Row]:
+def find_ids(
+    connection: Connection, digits: str, kind: IdKind, *, state: IdState | None = None, limit: int
+) -> list[Row]:
     """Return jobs or runs whose ids begin with hexadecimal digits, in the order of ids.
 
     Args:
         connection: a connection of `paging.reader`.
         digits: 1 to 32 digits, without hyphens.
         kind: jobs or runs.
+        state: only those in this state.
         limit: the maximum number of rows.
     """
     first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
@@ -31,4 +36,6 @@ def find_ids(connection: Connection, digits: str, kind: IdKind, *, limit: int) -
         found = select(literal("run").label("kind"), r.id, r.namespace, j.name.label("job_name"), r.state)
         found = found.select_from(t.runs.outerjoin(t.jobs, j.id == r.job_id))
         found = found.where(r.id.between(first, last)).order_by(r.id)
+    if state is not None:
+        found = found.where((j if kind == "job" else r).state == state)
     return [dict(row) for row in connection.execute(found.limit(limit)).mappings()]

@@ -11,8 +11,14 @@ RELAY_BATCH_SIZE = _declare.histogram(
     "relay_batch_size",
     {},
     buckets.BATCH,
-    "Outbox rows sent in one relay round.",
+    "Runs or events sent in one relay round.",
     "Always at `relay_batch`: add a dispatcher.",
+)
+RUN_MESSAGES = _declare.counter(
+    "run_messages_total",
+    {},
+    "Run messages that Kafka acknowledged; under load, one has many runs.",
+    "As many as runs under load: a worker of the pool is of release 0.2, or Kafka refuses large messages.",
 )
 RELAY_SECONDS = _declare.histogram(
     "relay_seconds",
@@ -43,19 +49,19 @@ EVENTS_REFUSED = _declare.gauge(
 START_BACKLOG = _declare.gauge(
     "start_backlog",
     ("pool", "lane", "partition"),
-    "Run messages not yet started. Use it for scaling and alerts.",
+    "Queued runs not yet started. Use it for scaling and alerts.",
     "Growing: add workers to the pool, or slots to its workers.",
 )
 START_BACKLOG_SECONDS = _declare.gauge(
     "start_backlog_seconds",
     ("pool", "lane"),
-    "Age in seconds of the oldest run message not yet started.",
+    "Age in seconds of the oldest queued run not yet started.",
     "Compare with the lane's objective. Growing only in `low`: a busy `high` lane has priority.",
 )
 START_BACKLOG_PARTITION_SECONDS = _declare.gauge(
     "start_backlog_partition_seconds",
     ("pool", "lane", "partition"),
-    "Age in seconds of the oldest run message not yet started, by partition.",
+    "Age in seconds of the oldest queued run not yet started, by partition.",
     "One partition far above the others: its worker hangs. Check `/livez` of the pool's workers.",
 )
 COMMIT_LAG = _declare.gauge(

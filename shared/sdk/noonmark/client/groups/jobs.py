@@ -13,6 +13,7 @@ from noonmark.client.parsing import document, items, page, path
 from noonmark.client.types.backfills import Backfill, BackfillPlan
 from noonmark.client.types.job_stats import JobStats
 from noonmark.client.types.jobs import (
+    ChangedJob,
     Job,
     JobDiff,
     JobMade,
@@ -133,24 +134,28 @@ class Jobs(Group[D]):
         return Call("PATCH", path("jobs", job_id), document, json=dict(changes), headers=headers)
 
     @operation
-    def delete(self, job_id: Id, *, if_match: str | None = None) -> Call[Job]:
+    def delete(self, job_id: Id, *, if_match: str | None = None) -> Call[ChangedJob]:
         """Delete a job: it is never due again, and runs that are not running yet are cancelled."""
         return Call("DELETE", path("jobs", job_id), document, headers={"If-Match": if_match})
 
     @operation
-    def cancel(self, job_id: Id, reason: str | None = None, *, if_match: str | None = None) -> Call[Job]:
+    def cancel(
+        self, job_id: Id, reason: str | None = None, *, if_match: str | None = None
+    ) -> Call[ChangedJob]:
         """Cancel a job and its unfinished runs."""
         return self._order(job_id, "cancel", {"reason": reason}, if_match)
 
     @operation
-    def pause(self, job_id: Id, reason: str | None = None, *, if_match: str | None = None) -> Call[Job]:
+    def pause(
+        self, job_id: Id, reason: str | None = None, *, if_match: str | None = None
+    ) -> Call[ChangedJob]:
         """Pause a job until it is resumed."""
         return self._order(job_id, "pause", {"reason": reason}, if_match)
 
     @operation
     def resume(
         self, job_id: Id, missed: Literal["skip", "latest", "all"] = "skip", *, if_match: str | None = None
-    ) -> Call[Job]:
+    ) -> Call[ChangedJob]:
         """Resume a paused job.
 
         Args:
@@ -276,7 +281,9 @@ class Jobs(Group[D]):
         """Return the document, with the client's namespace if it names none."""
         return {**({"namespace": self.namespace} if self.namespace else {}), **job}
 
-    def _order(self, job_id: Id, order: str, body: Mapping[str, Any], if_match: str | None) -> Call[Job]:
+    def _order(
+        self, job_id: Id, order: str, body: Mapping[str, Any], if_match: str | None
+    ) -> Call[ChangedJob]:
         said = {name: value for name, value in body.items() if value is not None}
         headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
         return Call("POST", path("jobs", job_id, order), document, json=said, headers=headers)

@@ -217,14 +217,15 @@ class Ids(Group[D]):
     """`client.ids`: jobs and runs by the first characters of their ids."""
 
     @operation
-    def find(self, prefix: str, *, kind: str | None = None) -> Call[FoundIds]:
+    def find(self, prefix: str, *, kind: str | None = None, state: str | None = None) -> Call[FoundIds]:
         """Return up to 10 jobs and runs that the key can read, of all namespaces.
 
         Args:
             prefix: at least the first 8 characters of the id.
             kind: job or run.
+            state: only jobs and runs in this state.
         """
-        return Call("GET", path("ids"), document, {"prefix": prefix, "kind": kind})
+        return Call("GET", path("ids"), document, {"prefix": prefix, "kind": kind, "state": state})
 
 
 class Keys(Group[D]):

@@ -56,6 +56,13 @@ class Job(TypedDict):
     """The job document with all defaults filled in; a PUT with it changes nothing."""
 
 
+class ChangedJob(Job):
+    """A job after a request to pause, resume, cancel or delete it."""
+
+    changed: bool
+    """False: the job was in this state already, for this reason, and nothing was changed."""
+
+
 class JobMade(TypedDict):
     """A created job."""
 

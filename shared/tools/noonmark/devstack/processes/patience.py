@@ -82,7 +82,7 @@ class Wait:
             raise DevStackError(
                 f"{self._name} was not ready after {patience.limit_seconds:.0f} s, the limit of the start:"
                 f" {missing}.",
-                remedy="Give it more time with --timeout SECONDS.",
+                remedy="Give it more time with --timeout, such as --timeout 30m.",
             )
         if now - self._moved_at > patience.stalled_seconds:
             raise DevStackError(

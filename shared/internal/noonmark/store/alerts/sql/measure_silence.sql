@@ -11,7 +11,7 @@ select extract(epoch from noonmark_now() - heard_at)::float8 as silence, heard_a
        ) as instants_due,
        exists (select from late_runs) as runs_late,
        exists (
-           select from unnest(%(shards)b::smallint[]) as slices (slice), unnest('{0,1,2,3}'::smallint[]) as lanes (lane),
+           select from unnest(%(shards)b::smallint[]) as slices (slice), unnest('{0,1,2,3,10,11,12}'::smallint[]) as lanes (lane),
                 lateral (select created_at from outbox
                          where slice = slices.slice and lane = lanes.lane order by seq limit 1) as oldest
            where oldest.created_at < noonmark_now() - make_interval(secs => %(silence)s)

@@ -1,3 +1,3 @@
 -- Deletes all statistics of outcomes; they are rebuilt from what the topic still contains.
-with stats as (delete from job_stats), windows as (delete from outcome_windows), events as (delete from observer_events)
+with stats as (delete from job_stats), events as (delete from observer_events)
 delete from observer_offsets

@@ -1,5 +1,6 @@
 -- Makes the locked runs of paused jobs wait. The fence rises, so messages in flight are refused, and outbox rows are
--- deleted, because a waiting run has none. A run that waits already only changes its reason and leaves its wait queue.
+-- deleted, because a waiting run has none; a row with several runs stays, and the start of this one is refused. A run that
+-- waits already only changes its reason and leaves its wait queue.
 with paused as (
     update runs
     set state = 'waiting', reason = 'paused', fence = fence + 1, owner = null, epoch = null

@@ -9,4 +9,5 @@ select (select count(*) from waits) as waiting,
               and scheduled_for between batch.first_scheduled_for and batch.last_scheduled_for
               and owner = batch.worker and started_at = batch.started_at and state in ('running', 'cancelling')
         ) as live) + (select count(*) from callbacks where deadline_at is not null) as running,
-       (select count(*) from (select from outbox where run_id is not null limit 100000) as unsent) as unsent
+       (select coalesce(sum(coalesce(cardinality(run_ids), 1)), 0)::bigint
+        from (select run_ids from outbox where run_id is not null or run_ids is not null limit 100000) as unsent) as unsent

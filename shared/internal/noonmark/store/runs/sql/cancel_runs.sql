@@ -1,5 +1,6 @@
 -- Cancels locked runs. A run without a worker ends at once, under a higher fence. A running one is asked to stop and keeps
--- its fence: an outcome that commits first wins. A run that waits for a callback has no worker: its owner is 0.
+-- its fence: an outcome that commits first wins. A run that waits for a callback has no worker: its owner is 0. A row of the
+-- outbox with several runs stays: the start of this one is refused.
 with ended as (
     update runs
     set state = case when state = 'running' and owner <> 0 then 'cancelling' else 'cancelled' end,

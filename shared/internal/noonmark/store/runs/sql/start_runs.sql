@@ -17,20 +17,19 @@ with live as (
     returning id, scheduled_for, job_id, job_version, origin, request_id, namespace, lane, attempt, losses, holds_slot,
               started_at, shard
 ), work as (
-    select started.*, job.kind, job.handler, job.work
+    select started.*, job.kind, job.handler, job.work, job.timeout
     from started
     left join lateral (
-        select kind, handler, work from jobs
+        -- Without `timeouts`, a document is started that Postgres cannot read at all.
+        select kind, handler, work, case when %(timeouts)s::bool then work -> 'timeout_seconds' end as timeout from jobs
         where jobs.id = started.job_id and jobs.version = started.job_version offset 0
     ) as job on true
 ), batch as (
     insert into start_batches (worker, epoch, first_scheduled_for, last_scheduled_for, started_at, overdue_at, run_ids)
     select %(worker)s, %(epoch)s, min(scheduled_for), max(scheduled_for), noonmark_now(),
-           -- A value that is no number of seconds belongs to a run that its worker rejects; the others start. Without
-           -- `timeouts`, a document is started that Postgres cannot read at all.
+           -- A value that is no number of seconds belongs to a run that its worker rejects; the others start.
            noonmark_now() + make_interval(secs => least(coalesce(max(
-               case when %(timeouts)s::bool and json_typeof(work -> 'timeout_seconds') = 'number'
-                    then (work ->> 'timeout_seconds')::numeric end
+               case when json_typeof(timeout) = 'number' then timeout::text::numeric end
            ), 3600), 4e8)::float8 + %(grace_seconds)s),
            array_agg(id)
     from work

@@ -12,5 +12,9 @@ unsent as materialized (
     select run_id
     from outbox
     where slice = any (array(select distinct shard from queued)) and run_id = any (%(ids)s::uuid[])
+    union all
+    select message.run_id
+    from outbox, unnest(run_ids) as message (run_id)
+    where slice = any (array(select distinct shard from queued)) and run_ids && %(ids)s::uuid[]
 )
 select id::text from queued where id not in (select run_id from unsent)

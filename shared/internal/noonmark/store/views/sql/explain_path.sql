@@ -22,9 +22,11 @@ select noonmark_now() as now,
               and scheduled_for between batch.first_scheduled_for and batch.last_scheduled_for
               and owner = batch.worker and started_at = batch.started_at and state in ('running', 'cancelling')
         ) as live) as in_flight,
-       (select count(*) from (
-            select from outbox where slice = %(shard)s and lane = %(lane)s limit %(cap)s
+       (select coalesce(sum(coalesce(cardinality(run_ids), 1)), 0)::bigint from (
+            select run_ids from outbox where slice = %(shard)s and lane = any (array[%(lane)s, %(lane)s + 10]) limit %(cap)s
         ) as counted) as unsent,
-       (select created_at from outbox where slice = %(shard)s and lane = %(lane)s order by seq limit 1) as oldest_unsent_at,
+       (select min(created_at) from unnest(array[%(lane)s, %(lane)s + 10]) as both_lanes (lane),
+             lateral (select created_at from outbox where slice = %(shard)s and outbox.lane = both_lanes.lane
+                      order by seq limit 1) as head) as oldest_unsent_at,
        (select passed_until from topic_progress
         where topic = %(topic)s and measured_at > noonmark_now() - interval '5 minutes') as passed_until

@@ -7,7 +7,9 @@ select run.id, run.job_id, run.scheduled_for, run.last_scheduled_for, run.state,
        case when timer.fire_at between '0001-01-02 00:00+00' and '9999-12-31 00:00+00' then timer.fire_at end as retry_at,
        case when callback.fence = run.fence and isfinite(callback.deadline_at) then callback.deadline_at end as report_until,
        case when run.state = 'queued' then (
-           select min(created_at) from outbox where slice = run.shard and lane = run.lane and run_id = run.id
+           select min(created_at) from outbox
+           where slice = run.shard and lane = any (array[run.lane, run.lane + 10])
+             and (run_id = run.id or run.id = any (run_ids))
        ) end as unsent_since,
        worker.host, worker.pid, worker.beat_at, worker.lease_seconds, run.losses,
        last.finished_at as lost_at, last.worker as lost_worker, last.attempt as lost_attempt,

@@ -1,0 +1,53 @@
+"""What processes can read beyond the formats of release 0.2; a new format is used once all that read it can.
+
+A process of release 0.2 registers none, so a rollout in either direction needs no order of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Final
+
+import psycopg
+
+from noonmark.store.database.statements import statement
+
+RUN_BATCHES: Final = "run_batches"
+"""Reads run messages with several runs."""
+
+OUTBOX_ARRAYS: Final = "outbox_arrays"
+"""Reads rows of the outbox with several runs."""
+
+WORKER_CAPABILITIES: Final[Sequence[str]] = (RUN_BATCHES,)
+"""What a worker of this release registers."""
+
+MEMBER_CAPABILITIES: Final[Mapping[str, Sequence[str]]] = {"dispatcher": (OUTBOX_ARRAYS,)}
+"""What a member of this release registers, by its role."""
+
+
+def release() -> str:
+    """Return the release of this process, as it registers it."""
+    return version("noonmark")
+
+
+def reads_batches(connection: psycopg.Connection, pool: str) -> bool:
+    """Return whether every live worker of a pool reads run messages with several runs, and there is one."""
+    row = connection.execute(
+        statement("have_workers_capability"), {"pool": pool, "capability": RUN_BATCHES}
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def reads_arrays(connection: psycopg.Connection, timeout_seconds: float) -> bool:
+    """Return whether every live dispatcher reads rows of the outbox with several runs, and there is one.
+
+    Args:
+        connection: in autocommit mode.
+        timeout_seconds: a member without a heartbeat for longer is not live.
+    """
+    row = connection.execute(
+        statement("have_members_capability"),
+        {"role": "dispatcher", "capability": OUTBOX_ARRAYS, "timeout_seconds": timeout_seconds},
+    ).fetchone()
+    return row is not None and bool(row[0])

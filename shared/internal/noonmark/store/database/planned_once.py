@@ -1,0 +1,134 @@
+"""Statements that a session plans once: `noonmark db migrate` makes a function of the file of each.
+
+Statements are never prepared by name, because a pooler may lose it, so Postgres parses and plans them each
+time: that takes longer than a small batch. A session caches the plans of its functions. One plan then serves
+every size of the tables, so only statements are here that find their rows by an index in any case. See
+docs/decisions/0036-statements-planned-once.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from hashlib import sha256
+from typing import Final, LiteralString, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from noonmark.store.database.statements import statement
+
+__all__ = [
+    "PLANNED_ONCE",
+    "create_functions",
+    "function_of",
+    "missing_functions",
+    "numbered",
+    "planned_once",
+]
+
+PLANNED_ONCE: Final = (
+    "claim_once",
+    "delete_batches",
+    "delete_outbox",
+    "finish_plain",
+    "insert_events",
+    "read_next_timers",
+    "read_outbox",
+    "start_runs",
+)
+"""Names of the statements."""
+
+_PARAMETER: Final = re.compile(r"%\((\w+)\)([sb])")
+_WITH_CAST: Final = re.compile(rf"{_PARAMETER.pattern}(?:::\w+(?:\[\])?)?")
+
+
+class _Shape(NamedTuple):
+    """Types of the parameters and columns of a statement, as Postgres infers them."""
+
+    parameters: list[str]
+    columns: list[str]
+
+
+@cache
+def planned_once(name: str) -> LiteralString:
+    """Return the call of a statement's function, with the parameters of the statement.
+
+    Raises:
+        ValueError: it has no function.
+    """
+    if name not in PLANNED_ONCE:
+        raise ValueError(f"{name} is planned each time it is executed")
+    parameters: dict[str, str] = {}
+    for found in _WITH_CAST.finditer(statement(name)):
+        parameters.setdefault(found[1], found[0])
+    # From a file of the program, as the statement is.
+    call: LiteralString = f"select * from {function_of(name)}({', '.join(parameters.values())})"  # noqa: S608
+    return call
+
+
+def create_functions(connection: psycopg.Connection) -> None:
+    """Create the functions of this release, in the open transaction; those of other releases stay."""
+    for name in missing_functions(connection):
+        text = numbered(name)
+        shape = _shape(connection, text)
+        columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(shape.columns, 1))
+        connection.execute(
+            sql.SQL(
+                "create function {function}({parameters}) returns {result} language plpgsql"
+                # Both count when the plan is made: it must not depend on the values, nor on an empty table.
+                " set plan_cache_mode = force_generic_plan set enable_seqscan = off as {body}"
+            ).format(
+                function=sql.Identifier(function_of(name)),
+                parameters=sql.SQL(", ".join(shape.parameters)),
+                result=sql.SQL(f"table ({columns})" if columns else "void"),
+                body=sql.Literal(
+                    f"#variable_conflict use_column\nbegin\n{'return query ' if columns else ''}{text};\nend"
+                ),
+            )
+        )
+
+
+def missing_functions(connection: psycopg.Connection) -> list[str]:
+    """Return the statements whose function the database does not have."""
+    rows = connection.execute(
+        "select name from unnest(%s::text[], %s::text[]) as wanted (name, function)"
+        " where not exists (select from pg_proc where proname = function and pg_function_is_visible(oid))",
+        [list(PLANNED_ONCE), [function_of(name) for name in PLANNED_ONCE]],
+    )
+    return [name for (name,) in rows]
+
+
+def function_of(name: str) -> str:
+    """Return the name of a statement's function: if releases differ in it, each has its own."""
+    return f"noonmark_{name}_{sha256(statement(name).encode()).hexdigest()[:8]}"
+
+
+def numbered(name: str) -> str:
+    """Return a statement with its parameters numbered in the order of their names."""
+    numbers: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return f"${numbers.setdefault(found[1], len(numbers) + 1)}"
+
+    return _PARAMETER.sub(number, statement(name)).replace("%%", "%")
+
+
+def _shape(connection: psycopg.Connection, text: str) -> _Shape:
+    """Ask Postgres for the types of a statement."""
+    prepared = connection.pgconn.prepare(b"", text.encode())
+    if prepared.error_message:
+        raise psycopg.ProgrammingError(prepared.error_message.decode())
+    described = connection.pgconn.describe_prepared(b"")
+    parameters = [described.param_type(number) for number in range(described.nparams)]
+    columns = [described.ftype(number) for number in range(described.nfields)]
+    return _Shape(list(_names(connection, parameters)), list(_names(connection, columns)))
+
+
+def _names(connection: psycopg.Connection, oids: list[int]) -> Iterator[str]:
+    for (name,) in connection.execute(
+        "select format_type(oid, null) from unnest(%s::oid[]) with ordinality as t (oid, n) order by n",
+        [oids],
+    ):
+        yield name
