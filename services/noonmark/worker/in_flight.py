@@ -116,8 +116,7 @@ class RunsInFlight:
             ended = [self._open.pop(key, None) for key in keys]
             claimed = [attempt for attempt in ended if attempt is not None]
             self._count_ended(claimed)
-        for attempt in claimed:
-            report_dropped_lines(attempt.run.id, attempt.fence)
+        report_dropped_lines((attempt.run.id, attempt.fence) for attempt in claimed)
         return ended
 
     def end_all(self) -> list[AttemptKey]:

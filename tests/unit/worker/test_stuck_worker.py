@@ -111,11 +111,12 @@ def test_attempts_are_overdue_after_timeout_and_grace_until_they_leave() -> None
 
 def test_attempts_beyond_the_table_are_not_watched_and_harm_nothing() -> None:
     table = SharedAttempts(1)
-    first, second = table.enter(hand()), table.enter(hand())
-    assert (first, second) == (0, -1)
-    table.leave(second)
-    table.leave(first)
-    assert table.enter(hand()) == 0
+    place, none = table.enter(hand()), table.enter(hand())
+    assert place >= 0
+    assert none == -1
+    table.leave(none)
+    table.leave(place)
+    assert table.enter(hand()) == place
 
 
 def test_the_counts_of_a_real_thread_are_read() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.worker.hands import hand, record, started
 
 from noonmark.attempts.context import context_of
-from noonmark.attempts.running_attempt import Delivery
+from noonmark.attempts.running_attempt import Delivery, contradicted
 from noonmark.core.states import Lane
 from noonmark.kafka.messages import QueuedRun
 from noonmark.store.runs.starts import StartRequest
@@ -44,7 +44,7 @@ def test_a_message_agrees_with_a_run_only_if_all_it_says_is_so(changed):
     message = QueuedRun(**{**said, **changed})
     delivery = Delivery(StartRequest(run.id, run.scheduled_for, 1), record(), Lane.NORMAL, message)
 
-    assert delivery.agrees(run) is not bool(changed)
+    assert contradicted({run.id.int: delivery}, [run]) == ([run] if changed else [])
 
 
 def test_a_handler_sees_that_its_run_was_cancelled():

@@ -22,7 +22,7 @@ from noonmark.store.database.connect import connect
 from noonmark.store.database.hints import HintSender
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import finish
-from noonmark.store.runs.finish import Outcome, Recorded
+from noonmark.store.runs.finish import Outcome, Recorded, keys_of
 from noonmark.store.runs.locked_runs import LOCK_WAIT_SECONDS, is_lock_timeout
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import ATTEMPT_DURATION, FENCED_WRITES
@@ -255,8 +255,10 @@ class RecorderLoop:
             unsure: an earlier try may have committed them.
         """
         ended = self._batches.would_end(outcomes)
-        done = finish.already_recorded(connection, identity, outcomes) if unsure else set()
-        fresh = [o for o in outcomes if o.run.id not in done]
+        fresh = outcomes
+        if unsure:
+            done = finish.already_recorded(connection, identity, outcomes)
+            fresh = [o for o in outcomes if o.run.id not in done]
         return finish.record(connection, identity, self._topics, fresh, ended, shards=self._shards)
 
     def committed(self, outcomes: list[Outcome], recorded: Recorded) -> None:
@@ -342,7 +344,7 @@ class SettledRuns:
         ended: list[RunningAttempt] = []
         durations: defaultdict[_Ending, list[float]] = defaultdict(list)
         traced: defaultdict[_Ending, list[tuple[float, str]]] = defaultdict(list)
-        removed = self._in_flight.remove([outcome.key for outcome in outcomes])
+        removed = self._in_flight.remove(keys_of(outcomes))
         for attempt, outcome in zip(removed, outcomes, strict=True):
             if attempt is None:
                 continue

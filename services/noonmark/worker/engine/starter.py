@@ -11,7 +11,7 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.attempts.running_attempt import AttemptTrace, Delivery, RunningAttempt
+from noonmark.attempts.running_attempt import AttemptTrace, Delivery, RunningAttempt, contradicted
 from noonmark.core.attempt_key import AttemptKey, attempt_key
 from noonmark.core.faults import hit
 from noonmark.service.database_loop import Pace
@@ -204,9 +204,11 @@ class Starter:
         """Drop copies of messages whose run is in flight already."""
         fresh: dict[AttemptKey, Delivery] = {}
         twice: list[Delivery] = []
+        in_flight = self._in_flight
         for delivery in picked:
-            key = attempt_key(delivery.start_request.run_id, delivery.start_request.fence)
-            if key in self._in_flight or key in fresh:
+            request = delivery.start_request
+            key = attempt_key(request.run_id, request.fence)
+            if key in fresh or key in in_flight:
                 twice.append(delivery)
             else:
                 fresh[key] = delivery
@@ -290,7 +292,7 @@ class Starter:
             deliveries: by run id, as a number.
             runs: that are running now.
         """
-        forged = [run for run in runs if not deliveries[run.id.int].agrees(run)]
+        forged = contradicted(deliveries, runs)
         if not forged:
             return runs
         count = held_runs.requeue_unfinished(

@@ -14,7 +14,7 @@ from noonmark.attempts.redaction import cleaned
 from noonmark.attempts.running_attempt import NotBegunError, RunningAttempt
 from noonmark.core.states import DeliverySemantics
 from noonmark.handlers import Handler, Registry
-from noonmark.store.runs.finish import Outcome
+from noonmark.store.runs.finish import Outcome, keys_of
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.routed_output import print_for, restore_routes
 from noonmark.worker.handlers.coroutines import LoopExecutor
@@ -238,7 +238,7 @@ class Executors:
     def _ended(self, outcomes: Sequence[Outcome]) -> None:
         """Pass on the outcomes of runs that were not timed out, handed back or dropped meanwhile."""
         own = []
-        attempts = self._in_flight.end([outcome.key for outcome in outcomes])
+        attempts = self._in_flight.end(keys_of(outcomes))
         for attempt, outcome in zip(attempts, outcomes, strict=True):
             if attempt is not None:
                 plain = attempt.extras is None and attempt.redactor is None and attempt.trace is None
@@ -299,26 +299,25 @@ class Executors:
         return None
 
     def _run_sync(self, attempt: RunningAttempt) -> Outcome | None:
-        slot = self._watched.enter(attempt)
+        if attempt.stop_requested:
+            return cancelled(attempt)
+        if not self._may_begin(attempt):
+            self._withhold(attempt)
+            return None
+        place = self._watched.enter(attempt)
         print_for(attempt)
         try:
             return self._call(attempt)
-        except NotBegunError:
-            self._withhold(attempt)
-            return None
         finally:
             restore_routes()
             if attempt.extras is not None:
                 finish_lines(attempt)
-            self._watched.leave(slot)
+            self._watched.leave(place)
 
     def _call(self, attempt: RunningAttempt) -> Outcome | None:
         assert attempt.run.handler is not None
         handler = self._registry.get(attempt.run.handler)
         assert handler is not None
-        if attempt.stop_requested:
-            return cancelled(attempt)
-        attempt.ensure_may_begin()
         try:
             if self._transactions is not None and attempt.delivery is DeliverySemantics.EXACTLY_ONCE:
                 context = context_of(attempt, self._services)
@@ -337,7 +336,7 @@ class Executors:
         if not self._may_begin(attempt):
             self._withhold(attempt)
             return None
-        slot = self._watched.enter(attempt)
+        place = self._watched.enter(attempt)
         print_for(attempt)
         try:
             outcome = succeeded(attempt, await handler.function(context_of(attempt, self._services)))
@@ -350,7 +349,7 @@ class Executors:
             restore_routes()
             if attempt.extras is not None:
                 finish_lines(attempt)
-            self._watched.leave(slot)
+            self._watched.leave(place)
         return outcome
 
     async def _run_kind(self, attempt: RunningAttempt) -> Outcome | None:

@@ -29,6 +29,16 @@ _IDLE_SECONDS = 30.0
 
 _log = get_logger()
 
+_forks = [0]
+"""How often this process is a copy of one that had loaded this module."""
+
+
+def _count_fork() -> None:
+    _forks[0] += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
 
 class ThreadExecutor:
     """A pool that grows to `limit` threads when handlers block, and needs one when they do not."""
@@ -55,7 +65,7 @@ class ThreadExecutor:
         self._threads = 0
         self._short_of_threads = False
         self._closed = False
-        self._process = os.getpid()
+        self._forks = _forks[0]
         self._stuck: set[Any] = set()
         self._average_seconds = 0.0
         self._taken = 0
@@ -160,28 +170,30 @@ class ThreadExecutor:
                 self._threads -= 1
 
     def _drain(self, me: int, finished: deque[Outcome]) -> None:
-        flushed_at = time.monotonic()
+        queue, running, execute, clock = self._queue, self.running, self._execute, time.monotonic
+        flushed_at = clock()
         while True:
             try:
-                attempt = self._queue.popleft()
+                attempt = queue.popleft()
             except IndexError:
                 self._report(finished)
                 if not self._rest():
                     return
-                flushed_at = time.monotonic()
+                flushed_at = clock()
                 continue
             self._taken += 1
-            began = attempt.began_at = time.monotonic()
-            self.running[me] = attempt
-            outcome = self._execute(attempt)
-            if os.getpid() != self._process:
+            began = attempt.began_at = clock()
+            running[me] = attempt
+            outcome = execute(attempt)
+            if _forks[0] != self._forks:
                 # The handler forked and its child returned here: the queue belongs to the parent.
                 os._exit(0)
-            ended = time.monotonic()
-            self.running.pop(me, None)
+            ended = clock()
+            running.pop(me, None)
             if self._stuck:
                 self._unstick(attempt)
-            counted = min(ended - began, _MOST_COUNTED_SECONDS)
+            seconds = ended - began
+            counted = min(_MOST_COUNTED_SECONDS, seconds)
             self._average_seconds += (counted - self._average_seconds) * 0.05
             if outcome is not None:
                 finished.append(outcome)

@@ -86,6 +86,7 @@ class Lease:
             log_format=settings.log_format,
         )
         self._service = service
+        self._lease_seconds = settings.lease_seconds
         self._log = service.log.bind(loop="lease")
         self._pool = pool
         self._lock = threading.Lock()
@@ -163,7 +164,7 @@ class Lease:
             return "no lease yet" if self._is_ready else "the heartbeat process has not started yet"
         if not self._is_renewed:
             return "the lease has no heartbeat yet"
-        if self.age_seconds() > self._service.settings.lease_seconds * _LATE_SHARE:
+        if self.age_seconds() > self._lease_seconds * _LATE_SHARE:
             return "the heartbeats of the lease are late"
         if time.monotonic() < self._keep_until:
             return "the lease was lost repeatedly; a new one must be kept for its whole length first"
@@ -178,7 +179,7 @@ class Lease:
         return (
             self.identity.worker != 0
             and not self.lost.is_set()
-            and self.age_seconds() < self._service.settings.lease_seconds
+            and lease_clock() - self._beaten_at < self._lease_seconds
         )
 
     def forget(self) -> None:
@@ -221,7 +222,7 @@ class Lease:
 
     def _probation_seconds(self) -> float:
         """Return how long the new lease must be kept before it counts: its length, after repeated lapses."""
-        lease = self._service.settings.lease_seconds
+        lease = self._lease_seconds
         is_unsteady = (
             len(self._lapses) == _LAPSES and time.monotonic() - self._lapses[0] < _LAPSE_WINDOW_LEASES * lease
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # for the heartbeat process, which would load most of the wor
 PULSE_SECONDS: Final = 0.25
 _HEAD: Final = struct.Struct("<QQ")
 _SLOT: Final = struct.Struct("<dQ16s")
-_FREE: Final = struct.pack("<d", 0.0)
+_END_BY: Final = struct.Struct("<d")
 
 
 class _ThisThread(threading.local):
@@ -68,30 +68,25 @@ class SharedAttempts:
             os.truncate(self.fd, size)
         self._memory = mmap.mmap(self.fd, size)
         self._grace_seconds = grace_seconds
-        self._unused = list(range(slots))
+        self._unused = [_HEAD.size + slot * _SLOT.size for slot in range(slots)]
 
     def enter(self, attempt: RunningAttempt) -> int:
-        """Write an attempt that begins on this thread; return its slot, or -1 if all are taken."""
+        """Write an attempt that begins on this thread; return its place, or -1 if all are taken."""
         try:
-            slot = self._unused.pop()
+            place = self._unused.pop()
         except IndexError:
             return -1
         end_by = attempt.began_at + attempt.timeout_seconds + self._grace_seconds
-        _SLOT.pack_into(
-            self._memory,
-            _HEAD.size + slot * _SLOT.size,
-            end_by,
-            _this_thread.id,
-            attempt.run.id.bytes,
-        )
-        return slot
+        # `bytes` of a UUID is a property, written in Python.
+        run_id = attempt.run.id.int.to_bytes(16, "big")
+        _SLOT.pack_into(self._memory, place, end_by, _this_thread.id, run_id)
+        return place
 
-    def leave(self, slot: int) -> None:
+    def leave(self, place: int) -> None:
         """Remove an attempt that has ended on its thread."""
-        if slot >= 0:
-            offset = _HEAD.size + slot * _SLOT.size
-            self._memory[offset : offset + len(_FREE)] = _FREE
-            self._unused.append(slot)
+        if place >= 0:
+            _END_BY.pack_into(self._memory, place, 0.0)
+            self._unused.append(place)
 
     def start_pulse(self) -> None:
         """Start the thread that counts while it gets the interpreter's lock."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
@@ -35,14 +35,24 @@ class Delivery(msgspec.Struct, eq=False):
     message: QueuedRun | None = None
     """What the message says of the run, which must agree with the ledger."""
 
-    def agrees(self, run: StartedRun) -> bool:
-        """Return whether the message agrees with the run that the ledger has under this id and fence."""
-        said = self.message
-        return said is None or (
-            said.job_id.int == run.job_id.int
-            and said.job_version == run.job_version
-            and said.namespace == run.namespace
+
+def contradicted(deliveries: Mapping[int, Delivery], runs: Iterable[StartedRun]) -> list[StartedRun]:
+    """Return the runs whose messages say something else than the ledger has under their id and fence.
+
+    Args:
+        deliveries: by run id, as a number.
+        runs: as the ledger has them.
+    """
+    return [
+        run
+        for run in runs
+        if (said := deliveries[run.id.int].message) is not None
+        and (
+            said.job_id.int != run.job_id.int
+            or said.job_version != run.job_version
+            or said.namespace != run.namespace
         )
+    ]
 
 
 @dataclass(slots=True)
@@ -135,16 +145,20 @@ class RunningAttempt(msgspec.Struct, eq=False):
         One job that cannot be read must not end the worker, and with it all other runs.
         """
         fence = delivery.start_request.fence
-        key = attempt_key(run.id, fence)
-        attempt = cls(key, run, fence, delivery.record, delivery.lane, pool, None, _TIMEOUT_SECONDS, {})
-        if run.work:
-            work: object = None
-            try:
-                work = orjson.loads(run.work)
-                attempt._read(work)
-            except (ValueError, TypeError, AttributeError) as error:
-                attempt.unreadable = f"this worker cannot read the job of this run: {error}"
-                attempt.has_policy = isinstance(work, dict)
+        key, record, lane = attempt_key(run.id, fence), delivery.record, delivery.lane
+        work: Any = None
+        attempt: RunningAttempt | None = None
+        try:
+            work = orjson.loads(run.work) if run.work else {}
+            payload, retry = work.get("payload"), work.get("retry") or {}
+            timeout = float(work.get("timeout_seconds") or _TIMEOUT_SECONDS)
+            attempt = cls(key, run, fence, record, lane, pool, payload, timeout, retry)
+            if "delivery" in work or "deadline_seconds" in work:
+                attempt._read_rare(work)
+        except (ValueError, TypeError, AttributeError) as error:
+            attempt = attempt or cls(key, run, fence, record, lane, pool, None, _TIMEOUT_SECONDS, {})
+            attempt.unreadable = f"this worker cannot read the job of this run: {error}"
+            attempt.has_policy = isinstance(work, dict)
         return attempt
 
     @property
@@ -161,10 +175,8 @@ class RunningAttempt(msgspec.Struct, eq=False):
         if self.may_begin is not None and not self.may_begin(self):
             raise NotBegunError
 
-    def _read(self, work: Any) -> None:
-        self.payload = work.get("payload")
-        self.timeout_seconds = float(work.get("timeout_seconds") or _TIMEOUT_SECONDS)
-        self.retry = work.get("retry") or {}
+    def _read_rare(self, work: dict[str, Any]) -> None:
+        """Read the fields that few jobs have."""
         if "delivery" in work:
             self.delivery = DeliverySemantics(work["delivery"])
         if "deadline_seconds" in work:

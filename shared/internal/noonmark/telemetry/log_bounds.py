@@ -104,10 +104,13 @@ class LogBounds:
             for allowance in self._allowances(event, self._clock()):
                 allowance.bytes -= size
 
+    @property
+    def knows_attempts(self) -> bool:
+        """Whether an attempt that has not ended has written a line."""
+        return bool(self._attempts)
+
     def end_attempt(self, run_id: object, fence: int) -> dict[str, Any] | None:
         """Forget an attempt; return the fields of the line that reports its dropped lines, if any."""
-        if not self._attempts:
-            return None
         with self._lock:
             ended = self._attempts.pop((str(run_id), str(fence)), None)
         if ended is None or not ended.dropped:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import suppress
 from typing import Any, Final, Literal, TextIO
 
@@ -202,11 +202,17 @@ def get_logger(**fields: object) -> structlog.typing.FilteringBoundLogger:
     return logger
 
 
-def report_dropped_lines(run_id: object, fence: int) -> None:
-    """Log the number of lines of an attempt that were dropped, if any; called when it has ended."""
-    fields = _bounds.end_attempt(run_id, fence)
-    if fields is not None:
-        get_logger().warning("attempt_lines_dropped", **fields)
+def report_dropped_lines(ended: Iterable[tuple[object, int]]) -> None:
+    """Log how many lines of attempts were dropped, if any; called when they have ended.
+
+    Args:
+        ended: run and fence of each attempt; nothing is read from it unless some attempt has written lines.
+    """
+    if not _bounds.knows_attempts:
+        return
+    for run_id, fence in ended:
+        if (fields := _bounds.end_attempt(run_id, fence)) is not None:
+            get_logger().warning("attempt_lines_dropped", **fields)
 
 
 def _drop_floods(_logger: object, _method: str, event: Event) -> Event:

@@ -44,9 +44,13 @@ def restore_routes() -> None:
     Two handlers that redirect at once leave the stream of one of them behind, and everything that is printed
     later would be lost in it.
     """
+    # A handler can also delete them.
+    if getattr(sys, "stdout", None) is _routed.get("stdout") and (
+        getattr(sys, "stderr", None) is _routed.get("stderr")
+    ):
+        return
     for name, stream in _routed.items():
-        if getattr(sys, name, None) is not stream:
-            setattr(sys, name, stream)
+        setattr(sys, name, stream)
 
 
 def process_stderr() -> TextIO | None:

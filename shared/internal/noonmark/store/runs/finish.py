@@ -56,6 +56,11 @@ class Outcome(msgspec.Struct):
         return self.state is RunState.SUCCEEDED and self.result is None
 
 
+def keys_of(outcomes: Sequence[Outcome]) -> list[AttemptKey]:
+    """Return the key of each outcome; a call for each would cost more than the rest of it."""
+    return [(outcome.run.id.int, outcome.fence) for outcome in outcomes]
+
+
 class Retry(NamedTuple):
     """A run that is queued again in so many seconds."""
 

@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
+import msgspec
 import psycopg
 
 from noonmark.core.attempt_key import attempt_key
@@ -31,7 +32,7 @@ _Started: TypeAlias = dict[int, list[StartedRun]]
 """Started runs by the fence that they were started under."""
 
 
-class StartRequest(NamedTuple):
+class StartRequest(msgspec.Struct, frozen=True, gc=False):
     """A run message that asks for a start: decoded and verified, not yet checked against the ledger."""
 
     run_id: UUID
@@ -156,7 +157,8 @@ def expire(
     if not requests:
         return {}
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
-        cursor.execute(statement("expire_starts"), fenced_span(requests))
+        which = [(request.run_id, request.scheduled_for, request.fence) for request in requests]
+        cursor.execute(statement("expire_starts"), fenced_span(which))
         ended = cursor.fetchall()
         release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, topics, [settled_of(run) for run in ended], shards=shards)
