@@ -226,10 +226,21 @@ class OtherWindow:
 
 @dataclass(slots=True)
 class BareDesign:
-    """The bare design in the same run of the benchmark."""
+    """The bare design in the same run of the benchmark.
+
+    Attributes:
+        burst: measured before noonmark.
+        burst_after: the same once more, after noonmark.
+    """
 
     burst: OtherBurst | None = None
+    burst_after: OtherBurst | None = None
     open_loops: list[OtherWindow] = field(default_factory=list)
+
+    @property
+    def bursts(self) -> list[OtherBurst]:
+        """Both bursts, or the one that was measured."""
+        return [one for one in (self.burst, self.burst_after) if one is not None]
 
     def open_loop(self, rate: float) -> OtherWindow | None:
         """Return the window with this rate."""

@@ -138,7 +138,7 @@ def _add_further_parts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bare",
         action="store_true",
-        help="measure the bare design first, and compare noonmark with it (a minute more)",
+        help="measure the bare design before and after noonmark, and compare them (two minutes more)",
     )
     parser.add_argument("--dir", type=Path, help="folder for the data (default: the temporary one)")
 

@@ -15,7 +15,7 @@ import psycopg
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from benchmarks.bare.measure import measure_bare
+from benchmarks.bare.measure import measure_bare, measure_bare_again
 from benchmarks.burst import measure_burst
 from benchmarks.claim_backlog import ClaimBench
 from benchmarks.figures import Report, with_ratios
@@ -111,6 +111,9 @@ def _measure(plan: Plan, report: Report, clock: _Clock) -> None:
             stack.start_services()
             _measure_services(plan, report, clock, stack, connection)
             stack.stop_services()
+            if report.bare is not None and report.burst is not None:
+                with _part(report, "bare_after"):
+                    report.bare.burst_after = measure_bare_again(stack, plan, clock.say)
         if "claims" in plan.parts:
             with _part(report, "claims"):
                 _measure_claims(plan, report, clock, stack)
@@ -194,7 +197,7 @@ def _sound(report: Report) -> bool:
     bursts = [one for one in (report.burst, report.recurring) if one is not None]
     bare = report.bare
     finished = bare is None or (
-        (bare.burst is None or bare.burst.lost == 0) and all(one.not_started == 0 for one in bare.open_loops)
+        all(one.lost == 0 for one in bare.bursts) and all(one.not_started == 0 for one in bare.open_loops)
     )
     whole = all(one.lost == one.second_verdicts == one.without_event == 0 for one in bursts)
     taken = all(one.missing == one.rejected == 0 for one in report.submissions.values())

@@ -216,21 +216,21 @@ def _bare(report: Report, console: Console) -> None:
     if report.bare is None:
         return
     rows: list[Sequence[object]] = []
-    if report.bare.burst is not None:
-        both = (report.bare.burst, report.burst)
+    if report.bare.bursts:
+        bursts = (report.bare.burst, report.burst, report.bare.burst_after)
         rows += [
-            (title, *(getattr(one, name, None) for one in both))
+            (title, *(getattr(one, name, None) for one in bursts))
             for title, name in _FIGURES_OF_A_BURST.items()
         ]
         for kind in (*SERVICES[1:], *SERVERS):
-            of_kind = (one.cpu_us_by_process.get(kind) if one else None for one in both)
+            of_kind = (one.cpu_us_by_process.get(kind) if one else None for one in bursts)
             rows.append((f"  {kind}", *of_kind))
     for one in report.bare.open_loops:
-        windows = (one, report.open_loop(one.rate))
+        windows = (one, report.open_loop(one.rate), None)
         for share in ("p50", "p99"):
             late = (getattr(window and window.lateness_ms, share, None) for window in windows)
             rows.append((f"start lateness {share} ms at {one.rate:,.0f}/s", *late))
-    console.print(_table("The bare design on the same servers", ("", "bare", "noonmark"), rows))
+    console.print(_table("The bare design on the same servers", ("", "bare", "noonmark", "bare again"), rows))
 
 
 def _compared(title: str, compared: Sequence[Target], console: Console) -> None:

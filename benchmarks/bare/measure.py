@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
@@ -202,17 +202,33 @@ def measure_bare(stack: Stack, scale: Scale, say: Say) -> BareDesign:
         say: receives one line about each step.
     """
     measured = BareDesign()
-    with (
-        stack.other_database(_DATABASE) as url,
-        RunningBareDesign(url, stack.bootstrap, stack.pids(), stack.folder) as bare,
-    ):
-        say("a burst to warm the bare design, not reported")
-        bare.measure_burst(scale.scaled(WARM_RUNS))
-        say(f"bare design: {scale.size:,} jobs due at one instant")
-        measured.burst = bare.measure_burst(scale.size)
+    with _running(stack) as bare:
+        measured.burst = _measure_burst(bare, scale, say)
         for rate, seconds in WINDOWS:
             if rate in LATENESS_RATES:
                 say(f"bare design: {rate:,.0f} jobs due per second")
                 window = bare.measure_open_loop(rate=rate, seconds=scale.window(seconds))
                 measured.open_loops.append(window)
     return measured
+
+
+def measure_bare_again(stack: Stack, scale: Scale, say: Say) -> OtherBurst:
+    """Measure the burst on the bare design once more, when noonmark's services have stopped."""
+    with _running(stack) as bare:
+        return _measure_burst(bare, scale, say)
+
+
+@contextlib.contextmanager
+def _running(stack: Stack) -> Iterator[RunningBareDesign]:
+    with (
+        stack.other_database(_DATABASE) as url,
+        RunningBareDesign(url, stack.bootstrap, stack.pids(), stack.folder) as bare,
+    ):
+        yield bare
+
+
+def _measure_burst(bare: RunningBareDesign, scale: Scale, say: Say) -> OtherBurst:
+    say("a burst to warm the bare design, not reported")
+    bare.measure_burst(scale.scaled(WARM_RUNS))
+    say(f"bare design: {scale.size:,} jobs due at one instant")
+    return bare.measure_burst(scale.size)

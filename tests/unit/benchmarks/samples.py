@@ -84,7 +84,7 @@ def other_window(rate: float, p99_seconds: float = 0.02) -> OtherWindow:
 
 
 def bare(burst: OtherBurst | None, *windows: OtherWindow) -> BareDesign:
-    return BareDesign(burst, list(windows))
+    return BareDesign(burst, open_loops=list(windows))
 
 
 def submissions(**changed) -> Submissions:

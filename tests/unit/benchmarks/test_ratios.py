@@ -41,6 +41,18 @@ def test_each_figure_is_divided_by_that_of_the_bare_design():
     }
 
 
+def test_bursts_before_and_after_count_alike():
+    report = samples.report()
+    report.burst = samples.burst(cpu_us_per_run=120.0, runs_per_s=12_000.0)
+    report.bare = samples.bare(samples.other_burst(cpu_us_per_run=80.0, runs_per_s=20_000.0))
+    report.bare.burst_after = samples.other_burst(cpu_us_per_run=70.0, runs_per_s=28_000.0)
+
+    assert (ratios(report)["cpu_over_bare"].measured, ratios(report)["runs_per_s_over_bare"].measured) == (
+        1.6,
+        0.5,
+    )
+
+
 def test_recurring_runs_are_compared_with_one_time_runs_also_without_the_bare_design():
     report = samples.report()
     report.burst = samples.burst(cpu_us_per_run=100.0, wal_bytes_per_run=1000.0)
