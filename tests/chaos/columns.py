@@ -233,7 +233,7 @@ LEDGER: Final[dict[str, Columns]] = {
         "slots": "for the display of load; the number of calls at once is the worker's own",
         "draining_at": "for the display of a drain",
         "release": "for people",
-        "capabilities": "which formats are sent to its pool; tests/integration/dispatcher/test_relay.py",
+        "capabilities": "which formats are sent to its pool; tests/integration/dispatcher/test_runs_in_messages.py",
     },
     "limits": {
         "namespace": "key; S8 counts under it",
