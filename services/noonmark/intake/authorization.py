@@ -25,7 +25,7 @@ from noonmark.core.access.submission_signature import (
 from noonmark.intake.event_batches import BatchedRecord
 from noonmark.intake.key_masking import holds_key
 from noonmark.kafka.consumers.records import Headers, Record
-from noonmark.schemas.events.envelope import Event
+from noonmark.schemas.events.envelope import STRUCTURED_HEADERS, Event
 from noonmark.schemas.events.submissions import (
     CANCEL,
     CANCEL_RUNS,
@@ -206,6 +206,8 @@ def _credentials(headers: Headers) -> tuple[bytes | str | None, str | None]:
     """
     signature: bytes | str | None = None
     token: str | None = None
+    if headers == STRUCTURED_HEADERS:
+        return None, None
     for name, raw in headers:
         if name == "content-type":
             continue

@@ -41,7 +41,9 @@ class BatchedRecord(Record, frozen=True, gc=False, kw_only=True):
 
 def is_batch(record: Record) -> bool:
     """Return whether a record says that it is a batch."""
-    # Most records are one event: the substring test clears them.
+    # Most records are one event: the comparison or the substring test clears them.
+    if record.headers == STRUCTURED_HEADERS:
+        return False
     for name, raw in record.headers or ():
         if raw is None or (_WORD not in raw if isinstance(raw, bytes) else "batch" not in raw):
             continue

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from typing import Final
 
 from noonmark.auth.authenticator import Authenticator
 from noonmark.core.access.topic_bindings import read_bindings
@@ -15,6 +17,9 @@ from noonmark.service.startup import await_install
 from noonmark.settings import Settings
 from noonmark.store.database.hints import HintSender
 from noonmark.store.schedules.time_facts import DatabaseClock
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long the writer waits for the interpreter after each answer of the database if the reader computes."""
 
 
 def build(service: Service) -> Sequence[Loop]:
@@ -30,6 +35,7 @@ def build(service: Service) -> Sequence[Loop]:
     clock, authorizer = DatabaseClock(), Authorizer(bound, Authenticator(settings.dsn, settings))
     writer = WriteLoop(service, topics, clock, HintSender(settings.dsn), authorizer, shards=install.shards)
     reader = ReadLoop(service, topics, writer.handover, clock, authorizer, further=further)
+    sys.setswitchinterval(SWITCH_SECONDS)
     return [writer, reader]
 
 

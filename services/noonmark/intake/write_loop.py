@@ -207,13 +207,12 @@ def _rejected_results(batch: CheckedBatch, taken: Taken) -> list[RejectedRecord]
 
 
 def _count(batch: CheckedBatch, taken: Taken | None, rejected: list[RejectedRecord]) -> None:
-    kinds: Counter[tuple[str, str]] = Counter((word, "rejected") for _, word in batch.refused)
+    kinds: Counter[tuple[str, Status]] = Counter((word, Status.REJECTED) for _, word in batch.refused)
     if taken is not None:
         kinds.update(
-            (word, result.status.value)
-            for (_, word), result in zip(batch.sources, taken.results, strict=True)
+            (word, result.status) for (_, word), result in zip(batch.sources, taken.results, strict=True)
         )
-    for (word, result), count in kinds.items():
-        SUBMISSIONS.labels(word, result).inc(count)
+    for (word, status), count in kinds.items():
+        SUBMISSIONS.labels(word, status.value).inc(count)
     for reason, count in Counter(record.reason for record in rejected).items():
         REJECTIONS.labels(reason).inc(count)

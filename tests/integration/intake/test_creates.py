@@ -8,9 +8,10 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 from tests.integration.intake.world import LATER, World, create, event, nightly, open_world
 
-from noonmark.store.jobs.submit import Reason, Status
+from noonmark.store.jobs.submit import FactCache, Reason, Status
 
 pytestmark = pytest.mark.postgres
 
@@ -52,12 +53,14 @@ def test_a_job_due_on_arrival_takes_the_short_way_in_one_transaction(world: Worl
     (message,) = world.outbox(run["id"])
     assert (message["slice"], message["fence"], message["scheduled_for"]) == (run["shard"], 1, taken.now)
     assert taken.queued
-    written = world.rows(
-        """select xmin::text from jobs union all select xmin::text from runs
-           union all select xmin::text from outbox"""
+    # What one savepoint takes back, was written in one transaction.
+    count = (
+        "select count(*) from jobs union all select count(*) from runs union all select count(*) from outbox"
     )
-    assert len(written) == 3
-    assert len({row["xmin"] for row in written}) == 1
+    with world.connection.transaction(force_rollback=True):
+        world.taken(create())
+        assert [row["count"] for row in world.rows(count)] == [2, 2, 2]
+    assert [row["count"] for row in world.rows(count)] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -213,12 +216,40 @@ def test_one_bad_job_among_a_thousand_fails_alone(world: World) -> None:
         assert world.row(f"select count(*) from {table}")["count"] == 999
 
 
+@pytest.mark.parametrize("expected", [False, True])
+def test_what_is_there_already_is_found_whether_a_conflict_was_expected_or_not(
+    world: World, expected: bool
+) -> None:
+    once = event("create", event_id="e-1", type="python", handler="tests.noop", idempotency_key="key")
+    accepted = [world.one(once), world.one(nightly())]
+    world.known = FactCache()
+    if expected:
+        world.known.note_conflict("insert_inbox")
+        world.known.note_conflict("insert_jobs")
+
+    results = world.take(create(), once, create(idempotency_key="key"), nightly(), create(), nightly("other"))
+
+    assert [each.status for each in accepted] == [Status.ACCEPTED, Status.ACCEPTED]
+    assert [each.status for each in results] == [
+        Status.ACCEPTED,
+        Status.DUPLICATE,
+        Status.DUPLICATE,
+        Status.REJECTED,
+        Status.ACCEPTED,
+        Status.ACCEPTED,
+    ]
+    assert results[2].job_id == accepted[0].job_id
+    assert results[3].reason is Reason.CONFLICT
+    for table, count in (("jobs", 5), ("inbox", 6), ("timers", 2), ("runs", 3)):
+        assert world.row(f"select count(*) from {table}")["count"] == count, table
+
+
 def test_a_name_with_half_a_surrogate_pair_that_slipped_through_fails_alone(world: World) -> None:
     sound, unfit = create(name="sound"), create(name="unfit")
     spec = unfit.submission.spec
-    object.__setattr__(spec, "name", "half \ud800")
+    structs.force_setattr(spec, "name", "half \ud800")
     nul = create(name="nul")
-    object.__setattr__(nul.submission.spec, "name", "nul \x00")
+    structs.force_setattr(nul.submission.spec, "name", "nul \x00")
     results = world.take(sound, unfit, nul)
     assert [r.status for r in results] == [Status.ACCEPTED, Status.REJECTED, Status.REJECTED]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +9,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.unit.schemas.job_cases import (
     EVERY,
     FLOOR,
@@ -234,7 +234,7 @@ def test_the_effective_document_of_an_interval_keeps_its_rhythm():
     spec = parse({**EVERY, "schedule": {"every": 3600}})
     later = parse_job(effective(spec), now=NOW + timedelta(minutes=90), ledger_floor=FLOOR)
     assert later.schedule.next(NOW) == spec.schedule.next(NOW) == NOW + timedelta(hours=1)
-    assert replace(later, schedule=None) == replace(spec, schedule=None)
+    assert structs.replace(later, schedule=None) == structs.replace(spec, schedule=None)
 
 
 ANY_JSON = st.recursive(

@@ -12,6 +12,9 @@ from tests.unit.schemas.job_cases import PYTHON, WELCOME, outcome, parse
 from noonmark.schemas.jobs import job
 from noonmark.schemas.jobs.job import Shapes, is_plain_line, shape_of
 
+NIGHTLY = {"name": "a", "schedule": "0 3 * * *"}
+HTTP = {"type": "HTTP", "handler": None}
+CALL = {"url": "https://example.com/a"}
 LINES = (
     st.none()
     | st.text(max_size=6)
@@ -23,7 +26,21 @@ OWN = st.fixed_dictionaries(
         "name": LINES,
         "idempotency_key": LINES,
         "run_at": st.sampled_from([None, "2026-06-01T09:00:00+02:00", "2020-01-01T00:00:00Z", "soon", 7]),
-        "payload": st.none() | st.integers(0, 9) | st.just({"n": [1, "x"]}) | st.just("x" * 300),
+        "schedule": st.sampled_from(
+            [
+                None,
+                "0 3 * * *",
+                "H 3 * * *",
+                {"every": "PT15M"},
+                {"cron": "0 3 * * *", "calendars": ["none"]},
+                7,
+            ]
+        ),
+        "payload": st.none()
+        | st.integers(0, 9)
+        | st.just({"n": [1, "x"]})
+        | st.just("x" * 300)
+        | st.sampled_from([{"url": "https://example.com/a"}, {"url": "nowhere"}, {"command": ["ls"]}]),
     },
 )
 OTHERS = st.fixed_dictionaries(
@@ -34,9 +51,11 @@ OTHERS = st.fixed_dictionaries(
         "priority": st.sampled_from(["high", "LOW", 1, True]),
         "labels": st.sampled_from([{}, {"team": "a"}, {"team": 1}]),
         "delivery": st.sampled_from(["at_most_once", "exactly_once", "never"]),
-        "schedule": st.sampled_from([None, "0 3 * * *"]),
         "overlap": st.sampled_from([None, "skip"]),
         "unknown": st.just(1),
+        "type": st.sampled_from(["python", "http", "HTTP", "script", "what"]),
+        "handler": st.sampled_from([None, "a.b", "a b"]),
+        "retry": st.sampled_from([{"delays": [1]}, {"max_retries": 2}]),
     },
 )
 
@@ -44,6 +63,14 @@ OTHERS = st.fixed_dictionaries(
 @settings(max_examples=250, deadline=None)
 @given(first=OWN, second=OWN, others=OTHERS)
 @example(first={}, second={"payload": "x" * 300}, others={})
+@example(first=NIGHTLY, second={"name": "b", "schedule": {"every": "PT15M"}}, others={})
+@example(first=NIGHTLY, second={"name": "b", "schedule": "H 3 * * *"}, others={})
+@example(first=NIGHTLY, second={"schedule": "0 3 * * *"}, others={})
+@example(first=NIGHTLY, second={**NIGHTLY, "run_at": "2026-06-01T09:00:00Z"}, others={})
+@example(first=NIGHTLY, second={**NIGHTLY, "schedule": "no"}, others={})
+@example(first={"payload": CALL}, second={"payload": {**CALL, "method": "PUT"}}, others=HTTP)
+@example(first={"payload": CALL}, second={"payload": {"url": "nowhere"}}, others=HTTP)
+@example(first={"payload": CALL}, second={}, others=HTTP)
 def test_a_document_means_the_same_whatever_came_before(
     first: dict[str, Any], second: dict[str, Any], others: dict[str, Any]
 ) -> None:
@@ -64,8 +91,10 @@ def test_only_what_is_of_its_own_may_differ() -> None:
     for changed in ({"handler": "a.b"}, {"max_retries": 1}, {"namespace": "shop"}):
         assert shape_of({**WELCOME, **changed}) != shape_of(WELCOME)
     assert len({shape_of({**WELCOME, "max_retries": value}) for value in (1, 1.0, True, "1")}) == 4
-    assert shape_of({**WELCOME, "schedule": None}) is None, "read with what holds at its moment"
-    assert shape_of({**WELCOME, "type": "http"}) is None, "whose payload has rules"
+    recurring = {**WELCOME, "schedule": "0 3 * * *"}
+    assert shape_of(recurring) == shape_of({**recurring, "schedule": "5 3 * * *"})
+    assert shape_of(recurring) != shape_of(WELCOME), "whose defaults are others"
+    assert shape_of({**WELCOME, "schedule": None}) == shape_of(WELCOME)
     assert shape_of({**WELCOME, "description": "x" * 3000}) is None, "too long to be kept"
 
 
@@ -75,8 +104,8 @@ def test_what_may_be_no_line_is_left_to_the_whole_check(line: object) -> None:
 
 
 def test_no_more_is_kept_than_there_is_room_for() -> None:
-    shapes = Shapes(most=2)
+    shapes, spec = Shapes(most=2), parse(WELCOME)
     for shape in (b"a", b"b", b"c"):
-        shapes.keep(shape, {"pool": shape})
-    assert shapes.get(b"c") == {"pool": b"c"}
+        shapes.keep(shape, spec)
+    assert shapes.get(b"c") is spec
     assert shapes.get(b"a") is None

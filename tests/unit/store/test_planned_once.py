@@ -4,7 +4,14 @@ import re
 
 import pytest
 
-from noonmark.store.database.planned_once import PLANNED_ONCE, function_of, numbered, planned_once
+from noonmark.store.database.planned_once import (
+    PLANNED_ONCE,
+    RARE_CONFLICTS,
+    function_of,
+    numbered,
+    planned_once,
+)
+from noonmark.store.database.statements import statement
 
 
 def test_only_statements_that_are_planned_once_have_a_function():
@@ -24,3 +31,10 @@ def test_a_call_has_each_parameter_of_its_statement_once_in_the_order_of_their_n
 
 def test_a_parameter_keeps_the_cast_without_which_postgres_would_find_no_function():
     assert "%(places)b::tid[]" in planned_once("delete_outbox")
+
+
+@pytest.mark.parametrize("name", RARE_CONFLICTS)
+def test_an_insert_with_rare_conflicts_says_whether_to_look_for_them_at_once(name):
+    assert planned_once(name).endswith(", true)")
+    assert planned_once(name, hopeful=False).endswith(", false)")
+    assert statement(name).count("on conflict do nothing") == 1

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from noonmark.core.access.submission_signature import BATCH_TYPE
@@ -26,6 +26,7 @@ STRUCTURED_HEADERS: Final[list[tuple[str, bytes]]] = [("content-type", STRUCTURE
 MAX_EVENT_BYTES: Final = 256 * 1024
 MAX_ATTRIBUTE: Final = 255
 
+_CLOUDEVENTS: Final = "application/cloudevents"
 _REQUIRED: Final = ("id", "source", "type")
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,255}")
 _SEQUENCE: Final = re.compile(r"[0-9]{1,19}")
@@ -33,8 +34,7 @@ _MAX_SEQUENCE: Final = 2**63 - 1
 _NAMES: Final = re.compile(r"[a-z0-9]{1,64}")
 
 
-@dataclass(slots=True, frozen=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One event, independent of its content mode.
 
     Attributes:
@@ -70,7 +70,7 @@ def parse_event(value: bytes | None, headers: Headers | None, *, max_bytes: int 
         raise Refused([FieldError("", f"the record is {len(value)} bytes", f"at most {max_bytes} bytes")])
     problems: list[FieldError] = []
     media_type, attributes = _read_headers(headers or (), problems)
-    if attributes and not media_type.startswith("application/cloudevents"):
+    if attributes and not media_type.startswith(_CLOUDEVENTS):
         event = _binary(value, media_type, attributes, problems)
     else:
         event = _structured(value, media_type, problems)
@@ -143,6 +143,8 @@ def _optional(subject: str | None, time: datetime | None, sequence: int | None) 
 
 def _read_headers(headers: Headers, problems: list[FieldError]) -> tuple[str, dict[str, Any]]:
     """Return the media type ("" if absent) and the attributes of binary mode."""
+    if headers == STRUCTURED_HEADERS:
+        return STRUCTURED_TYPE, {}
     media_type = ""
     attributes: dict[str, Any] = {}
     for key, raw in headers:
@@ -206,7 +208,7 @@ def _binary(
 
 
 def _structured(value: bytes, media_type: str, problems: list[FieldError]) -> Event | None:
-    if media_type.startswith("application/cloudevents") and media_type != STRUCTURED_TYPE:
+    if media_type != STRUCTURED_TYPE and media_type.startswith(_CLOUDEVENTS):
         problems.append(
             FieldError(
                 "",
@@ -268,6 +270,9 @@ def _event(attributes: dict[str, Any], data: object, problems: list[FieldError])
 
 def _check_text(attributes: dict[str, Any], name: str, problems: list[FieldError]) -> None:
     text = attributes.get(name)
+    # Printable ASCII, which nearly every text is, needs no expression.
+    if type(text) is str and text.isascii() and text.isprintable() and 0 < len(text) <= MAX_ATTRIBUTE:
+        return
     if isinstance(text, str) and _TEXT.fullmatch(text):
         return
     if text is None:

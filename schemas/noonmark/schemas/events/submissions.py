@@ -183,14 +183,6 @@ def parse_submission(
     """
     if event.type not in _READERS:
         raise Refused([_unknown_type(event.type)])
-    read_job = partial(
-        parse_job,
-        now=now,
-        ledger_floor=ledger_floor,
-        facts=facts,
-        screened=True,
-        max_payload_bytes=max_payload_bytes,
-    )
     data = event.data
     if not isinstance(data, dict):
         raise Refused([FieldError("/data", f"is {kind_of(data)}", "a JSON object")])
@@ -198,11 +190,18 @@ def parse_submission(
         raise Refused(unfit).below("/data")
     if namespace != DEFAULT_NAMESPACE and event.type in _IN_A_NAMESPACE:
         data = {"namespace": namespace, **data}
+    known: dict[str, Any] = {
+        "now": now,
+        "ledger_floor": ledger_floor,
+        "facts": facts,
+        "screened": True,
+        "max_payload_bytes": max_payload_bytes,
+    }
     try:
         if event.type == CREATE:
-            return CreateJob(read_job(data))
+            return CreateJob(parse_job(data, **known))
         if event.type == UPDATE:
-            return _update(data, read_job)
+            return _update(data, partial(parse_job, **known))
         return _order(event.type, data)
     except Refused as refused:
         raise refused.below("/data") from None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 import orjson
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.core.states import DeliverySemantics, Lane, Overlap
 from noonmark.schemas.jobs.documents import KINDS, NO_TRANSACTION, JobDocument, JobType
 from noonmark.schemas.jobs.payloads import PAYLOADS
-from noonmark.schemas.jobs.policies import MOST_LIMITS, MisfireDocument
+from noonmark.schemas.jobs.policies import MisfireDocument, check_limits
 from noonmark.schemas.jobs.retry import check_retry, retry_of
 from noonmark.schemas.jobs.schedule import schedule_in
 from noonmark.schemas.problems.pydantic_errors import field_errors
@@ -48,16 +48,18 @@ DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {
 _DEFAULT_MISFIRE: Final = Misfire()
 _NO_FACTS: Final = TimeFacts()
 
-_OWN: Final = frozenset({"name", "idempotency_key", "run_at", "payload"})
+_OWN: Final = frozenset({"name", "idempotency_key", "run_at", "schedule", "payload"})
 """Fields that usually differ between the documents of one application; the others are checked only once."""
+
+_RECURRING: Final = b" "
+"""Follows the shape of a recurring job, which has other defaults."""
 
 _MOST_SHAPES: Final = 2048
 _LONGEST_SHAPE: Final = 2048
 _LONGEST_LINE: Final = 200
 
 
-@dataclass(slots=True, frozen=True)
-class JobSpec:
+class JobSpec(msgspec.Struct, frozen=True, gc=False):
     """A checked job, as the store saves it. Durations are in seconds, instants are aware UTC.
 
     Attributes:
@@ -99,25 +101,24 @@ class JobSpec:
 
 
 class Shapes:
-    """Cache of checked field values by the shape of their document. Thread-safe."""
+    """Cache of checked jobs by the shape of their document. Thread-safe."""
 
     def __init__(self, most: int = _MOST_SHAPES) -> None:
         """Create an empty cache. It is cleared when it has `most` entries."""
         self._most = most
-        self._known: dict[bytes, dict[str, Any]] = {}
+        self._known: dict[bytes, JobSpec] = {}
 
-    def get(self, shape: bytes) -> dict[str, Any] | None:
-        """Return the cached fields of a shape. They are shared: do not change them."""
+    def get(self, shape: bytes) -> JobSpec | None:
+        """Return a job whose document had this shape."""
         return self._known.get(shape)
 
-    def keep(self, shape: bytes, fields: dict[str, Any]) -> None:
-        """Cache the fields of a shape."""
+    def keep(self, shape: bytes, spec: JobSpec) -> None:
+        """Cache a job of a shape."""
         if len(self._known) >= self._most:
             self._known.clear()
-        self._known[shape] = fields
+        self._known[shape] = spec
 
 
-_FIELDS: Final = tuple(field.name for field in fields(JobSpec))
 _SHAPES: Final = Shapes()
 
 
@@ -151,12 +152,13 @@ def parse_job(
         raise Refused(unfit)
     shape = shape_of(data)
     if shape is not None and (like := _SHAPES.get(shape)) is not None:
-        spec = _alike(data, like, ledger_floor, max_payload_bytes)
-        if spec is not None:
-            return spec
+        again = _alike(data, like, now, ledger_floor, facts, max_bytes=max_payload_bytes, named=name_required)
+        if again is not None:
+            return again
     spec = _check_all(data, now, ledger_floor, facts, max_payload_bytes, name_required=name_required)
     if shape is not None:
-        _SHAPES.keep(shape, {name: getattr(spec, name) for name in _FIELDS})
+        # Without what every document brings itself: a payload can be large.
+        _SHAPES.keep(shape, msgspec.structs.replace(spec, payload_json=b"", schedule=None))
     return spec
 
 
@@ -176,13 +178,12 @@ def payload_for(kind: JobType, payload: object, *, limit: int = MAX_PAYLOAD_BYTE
 def shape_of(data: dict[str, Any]) -> bytes | None:
     """Return the shared part of a screened document as JSON text; None if the document cannot be cached.
 
-    JSON text distinguishes 1 from 1.0 and from true. Only Python jobs are cached, because payloads of other
-    kinds have rules, and only jobs without a schedule, whose meaning depends on when it is read.
+    JSON text distinguishes 1 from 1.0 and from true.
     """
-    if data.get("type") != "python" or "schedule" in data:
-        return None
     shape = orjson.dumps({name: value for name, value in data.items() if name not in _OWN})
-    return shape if len(shape) <= _LONGEST_SHAPE else None
+    if len(shape) > _LONGEST_SHAPE:
+        return None
+    return shape if data.get("schedule") is None else shape + _RECURRING
 
 
 def is_plain_line(text: object) -> bool:
@@ -263,17 +264,27 @@ def _spec_of(
 
 
 def _alike(
-    data: dict[str, Any], like: dict[str, Any], ledger_floor: datetime, max_payload_bytes: int
+    data: dict[str, Any],
+    like: JobSpec,
+    now: datetime,
+    ledger_floor: datetime,
+    facts: TimeFacts,
+    *,
+    max_bytes: int,
+    named: bool,
 ) -> JobSpec | None:
     """Read a document whose other fields are known to be valid; None: it needs the full check."""
     name, key = data.get("name"), data.get("idempotency_key")
+    if not (is_plain_line(name) and is_plain_line(key)):
+        return None
     problems: list[FieldError] = []
     run_at = _run_at(data.get("run_at"), ledger_floor, problems)
-    payload = orjson.dumps(data.get("payload", {}))
-    if problems or len(payload) > max_payload_bytes or not (is_plain_line(name) and is_plain_line(key)):
+    schedule = schedule_in(data, now, facts, problems, name_required=named)
+    payload = _payload(data, max_bytes, problems)
+    if problems or (schedule is not None and (run_at is not None or (named and name is None))):
         return None
-    own = {"name": name, "idempotency_key": key, "run_at": run_at, "payload_json": payload}
-    return JobSpec(**(like | own))
+    own = {"schedule": schedule, "run_at": run_at, "payload_json": payload, "idempotency_key": key}
+    return msgspec.structs.replace(like, name=name, **own)
 
 
 def _run_at(value: object, ledger_floor: datetime, problems: list[FieldError]) -> datetime | None:
@@ -377,19 +388,4 @@ def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, n
                 FieldError("/name", "is missing: a recurring job needs a name", "1 to 200 characters")
             )
     check_retry(data, problems)
-    _check_limits(data.get("limits"), problems)
-
-
-def _check_limits(limits: object, problems: list[FieldError]) -> None:
-    """Refuse a limit that is named twice: a run takes one slot of each limit."""
-    if not isinstance(limits, list) or len(limits) > MOST_LIMITS:
-        return
-    seen: list[tuple[object, object]] = []
-    for index, limit in enumerate(limits):
-        one = (limit.get("name"), limit.get("key")) if isinstance(limit, dict) else (limit, None)
-        if one in seen and isinstance(one[0], str):
-            message = "is listed twice with the same key" if one[1] is not None else "is listed twice"
-            problems.append(
-                FieldError(f"/limits/{index}", message, "each limit once, or with different keys")
-            )
-        seen.append(one)
+    check_limits(data.get("limits"), problems)

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from noonmark.schemas.jobs.http_payload import Status
 from noonmark.schemas.problems.pydantic_errors import VISIBLE, Document, Expected, wrong
+from noonmark.schemas.problems.refusal import FieldError
 
 NAMESPACE_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 # One line of text without control characters and without spaces at its ends. Written so that pydantic's,
@@ -212,3 +213,18 @@ class MisfireDocument(Document):
         ),
         Expected("a number of seconds from the grace to 366 days"),
     ] = None
+
+
+def check_limits(limits: object, problems: list[FieldError]) -> None:
+    """Refuse a limit that is named twice: a run takes one slot of each limit."""
+    if not isinstance(limits, list) or len(limits) > MOST_LIMITS:
+        return
+    seen: list[tuple[object, object]] = []
+    for index, limit in enumerate(limits):
+        one = (limit.get("name"), limit.get("key")) if isinstance(limit, dict) else (limit, None)
+        if one in seen and isinstance(one[0], str):
+            message = "is listed twice with the same key" if one[1] is not None else "is listed twice"
+            problems.append(
+                FieldError(f"/limits/{index}", message, "each limit once, or with different keys")
+            )
+        seen.append(one)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 import uuid
+from typing import Final
+
+_FIXED: Final = (0x7 << 76) | (0b10 << 62)
+"""Version and variant."""
+
+_RANDOM: Final = 0x3FFFFFFFFFFFFFFF
 
 _lock = threading.Lock()
 _last_ms = 0
@@ -20,22 +27,17 @@ def uuid7() -> uuid.UUID:
 def uuid7_batch(count: int) -> list[uuid.UUID]:
     """Return `count` increasing uuid7 values, with one lock and one read of the clock for all."""
     global _last_ms, _counter  # noqa: PLW0603 - the generator's state is the process's
-    random = os.urandom(8 * count)
+    tails = struct.unpack(f"!{count}Q", os.urandom(8 * count))
     ids = []
     with _lock:
         now_ms = time.time_ns() // 1_000_000
         if now_ms > _last_ms:
             _last_ms, _counter = now_ms, 0
-        for i in range(count):
+        for tail in tails:
             _counter += 1
             if _counter > 0xFFF:
                 _last_ms, _counter = _last_ms + 1, 0
-            tail = int.from_bytes(random[8 * i : 8 * i + 8], "big") & 0x3FFFFFFFFFFFFFFF
-            ids.append(
-                uuid.UUID(
-                    int=(_last_ms << 80) | (0x7 << 76) | (_counter << 64) | (0b10 << 62) | tail,
-                )
-            )
+            ids.append(uuid.UUID(int=(_last_ms << 80) | (_counter << 64) | _FIXED | (tail & _RANDOM)))
     return ids
 
 

@@ -373,13 +373,17 @@ def plain_number(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
+_COMPUTED: Final = (Once, Interval)
+"""Schedules whose next instant costs no more than a look-up."""
+
+
 def next_memo(schedule: Schedule, after: datetime) -> datetime | None:
     """Return `schedule.next(after)`, cached if evaluation costs more than a lookup.
 
     Nearly all rules of the wall clock fire on whole minutes, so all instants of one minute have the same
     next one: a thousand jobs with one expression cost one evaluation.
     """
-    if isinstance(schedule, Once | Interval):
+    if type(schedule) in _COMPUTED:
         return schedule.next(after)
     found = _next_after_minute(schedule, after.replace(second=0, microsecond=0))
     # One within the minute: the rule has seconds, or the offset does.

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import orjson
+from msgspec import structs
 
 from noonmark.core.ids import uuid7
 from noonmark.core.instants import parse_instant
@@ -30,7 +31,7 @@ from noonmark.store.documents.columns import (
     schedule_text,
     work_text,
 )
-from noonmark.store.jobs.create import Timer, insert_timers
+from noonmark.store.jobs.create import PlannedJob, insert_timers
 from noonmark.store.jobs.due_instants import settle_due
 from noonmark.store.jobs.locks import LockedJob, lock_again, note_sequence, refuse_in_state
 from noonmark.store.jobs.pause_and_cancel import pause_for_namespace
@@ -87,7 +88,7 @@ def update(batch: Batch, job: LockedJob, request: UpdateJob, sequence: int | Non
         if left is not None:
             raise _behind(job)
     if due.at is not None:
-        insert_timers(batch, [Timer(job.id, row[0], job.shard, job.namespace, spec, due)])
+        insert_timers(batch, [PlannedJob(job.id, row[0], job.shard, job.namespace, spec, due)])
     batch.freed |= reset_waits(batch.connection, job.id)
     return Result(Status.ACCEPTED, job.id)
 
@@ -246,7 +247,7 @@ def _for_this_job(batch: Batch, request: UpdateJob, job: LockedJob) -> JobSpec:
         raise RejectedRequest(
             Result(Status.REJECTED, job.id, reason=Reason.INVALID, refused=refused)
         ) from None
-    return replace(request.spec, schedule=schedule)
+    return structs.replace(request.spec, schedule=schedule)
 
 
 def _in_step(spec: JobSpec, job: LockedJob, now: datetime) -> JobSpec:
@@ -257,7 +258,7 @@ def _in_step(spec: JobSpec, job: LockedJob, now: datetime) -> JobSpec:
     old = job.schedule or {}
     if spec.schedule is None and spec.run_at is None and "run_at" in old:
         run_at = parse_instant(old["run_at"])
-        return replace(spec, run_at=run_at) if run_at <= now else spec
+        return structs.replace(spec, run_at=run_at) if run_at <= now else spec
     anchors = {
         member["every"]: parse_instant(member["anchor"])
         for member in (old, *old.get("any", ()))
@@ -274,7 +275,7 @@ def _in_step(spec: JobSpec, job: LockedJob, now: datetime) -> JobSpec:
             return schedule if anchor is None else replace(schedule, anchor=anchor)
         return schedule
 
-    return spec if spec.schedule is None else replace(spec, schedule=in_step(spec.schedule))
+    return spec if spec.schedule is None else structs.replace(spec, schedule=in_step(spec.schedule))
 
 
 def _within_limit(batch: Batch, due: Due, job: LockedJob) -> Due:

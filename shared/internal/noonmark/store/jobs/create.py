@@ -10,7 +10,7 @@ from uuid import UUID
 from noonmark.core.ids import shard_of, uuid7_batch
 from noonmark.core.states import JobState
 from noonmark.schemas.jobs.job import JobSpec
-from noonmark.store.database.columns import folded
+from noonmark.store.database.columns import SmallInts, UuidBytes, folded
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.columns import Due, first_due, labels_text, policy_text, work_text
 from noonmark.store.jobs.quotas import over_quota, read_quotas
@@ -39,17 +39,10 @@ class Create(NamedTuple):
     sequence: int | None
 
 
-class _NewJob(NamedTuple):
+class PlannedJob(NamedTuple):
+    """A job and its next instant. `namespace` is the job's own, because an update by id need not name it."""
+
     id: UUID
-    shard: int
-    spec: JobSpec
-    due: Due
-
-
-class Timer(NamedTuple):
-    """The next instant of a job. `namespace` is the job's own, because an update by id need not name it."""
-
-    job_id: UUID
     version: int
     shard: int
     namespace: str
@@ -65,7 +58,8 @@ def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Resu
     wanted = _runnable(batch, creates, results)
     if any(create.sequence is not None and _unique_name(create.spec) for create in wanted):
         wanted = _without_tombstone(batch, wanted, results)
-    if any(c.spec.namespace in batch.facts.bounded and _unique_name(c.spec) for c in wanted):
+    bounded = batch.facts.bounded
+    if bounded and any(c.spec.namespace in bounded and _unique_name(c.spec) for c in wanted):
         wanted = _within_quotas(batch, wanted, results)
     if wanted:
         _write_or_halve(batch, wanted, results)
@@ -74,9 +68,14 @@ def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Resu
 def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
     """Drop jobs whose pool or limits do not exist, and jobs that no live worker of their pool can run."""
     unknown = batch.known.unknown_pools(batch.connection, {create.spec.pool for create in creates})
-    known = []
+    known: list[Create] = []
+    found: set[tuple[str, str, str | None]] = set()
     for create in creates:
         spec, verdict = create.spec, None
+        work = (spec.pool, spec.kind, spec.handler)
+        if work in found and not spec.limits:
+            known.append(create)
+            continue
         if spec.pool in unknown:
             verdict = unknown_pool(spec.pool, batch.known.pools)
         elif (misfit := batch.misfit(spec)) is not None:
@@ -84,6 +83,7 @@ def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result
         elif spec.limits:
             verdict = unknown_limit(spec.limits, spec.namespace, batch.facts.limits_of(spec.namespace))
         if verdict is None:
+            found.add(work)
             known.append(create)
         else:
             results[create.place] = verdict
@@ -154,17 +154,7 @@ def _write_or_halve(batch: Batch, creates: Sequence[Create], results: dict[int, 
 
 def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
     """Insert jobs with their timers and runs; return those to retry."""
-    jobs = []
-    for job_id, (_, spec, _) in zip(uuid7_batch(len(creates)), creates, strict=True):
-        due = first_due(
-            spec,
-            job_id,
-            batch.now,
-            zone_data_is_active=batch.zone_data_is_active,
-            paused=spec.namespace in batch.facts.paused,
-            capped=spec.namespace in batch.facts.capped,
-        )
-        jobs.append(_NewJob(job_id, shard_of(job_id, batch.shards), spec, due))
+    jobs = _planned(batch, creates)
     written = _insert_jobs(batch, creates, jobs)
     created = jobs
     to_retry: list[Create] = []
@@ -173,9 +163,7 @@ def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result])
         left_out = [c for c, job in zip(creates, jobs, strict=True) if job.id.bytes not in written]
         to_retry = _explain(batch, left_out, results)
     if timed := [job for job in created if job.due.at is not None]:
-        insert_timers(
-            batch, [Timer(job.id, 1, job.shard, job.spec.namespace, job.spec, job.due) for job in timed]
-        )
+        insert_timers(batch, timed)
     if due_now := [job for job in created if job.due.now]:
         _insert_runs(batch, due_now)
     for create, job in zip(creates, jobs, strict=True):
@@ -184,16 +172,33 @@ def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result])
     return to_retry
 
 
-def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob]) -> set[bytes] | None:
+def _planned(batch: Batch, creates: Sequence[Create]) -> list[PlannedJob]:
+    facts, shards = batch.facts, batch.shards
+    jobs = []
+    for job_id, (_, spec, _) in zip(uuid7_batch(len(creates)), creates, strict=True):
+        namespace = spec.namespace
+        due = first_due(
+            spec,
+            job_id,
+            batch.now,
+            zone_data_is_active=batch.zone_data_is_active,
+            paused=namespace in facts.paused,
+            capped=namespace in facts.capped,
+        )
+        jobs.append(PlannedJob(job_id, 1, shard_of(job_id, shards), namespace, spec, due))
+    return jobs
+
+
+def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[PlannedJob]) -> set[bytes] | None:
     """Return the ids of the rows that were written; None if all were."""
     specs = [job.spec for job in jobs]
     row = batch.connection.execute(
-        statement("insert_jobs"),
+        batch.known.insert("insert_jobs"),
         {
             "now": batch.now,
             "wanted": len(jobs),
-            "ids": [job.id for job in jobs],
-            "shards": [job.shard for job in jobs],
+            "ids": UuidBytes.of(job.id for job in jobs),
+            "shards": SmallInts([job.shard for job in jobs]),
             **folded(
                 {
                     "namespaces": [spec.namespace for spec in specs],
@@ -211,7 +216,7 @@ def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob
                     "idempotency_keys": [spec.idempotency_key for spec in specs],
                     "unique_names": [_unique_name(spec) for spec in specs],
                     "sequences": [create.sequence for create in creates],
-                    "states": [_state(batch, job).value for job in jobs],
+                    "states": _states(batch, jobs),
                 }
             ),
         },
@@ -220,6 +225,7 @@ def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[_NewJob
     assert row is not None
     if row[0] == len(jobs):
         return None
+    batch.known.note_conflict("insert_jobs")
     joined = row[1] or b""
     return {joined[at : at + 16] for at in range(0, len(joined), 16)}
 
@@ -259,16 +265,17 @@ def _name_taken(spec: JobSpec, job_id: UUID) -> Result:
     )._replace(job_id=job_id)
 
 
-def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
-    """Write the next timers of jobs; each timer has a due time."""
-    fire_at: list[datetime] = [timer.due.fire_at for timer in timers if timer.due.fire_at is not None]
+def insert_timers(batch: Batch, jobs: Sequence[PlannedJob]) -> None:
+    """Write the next timers of jobs; each job has a due time."""
+    dues = [job.due for job in jobs]
+    specs = [job.spec for job in jobs]
+    fire_at: list[datetime] = [due.fire_at for due in dues if due.fire_at is not None]
     batch.note_timer(min(fire_at))
-    dues = [timer.due for timer in timers]
     batch.connection.execute(
         statement("insert_timers"),
         {
-            "job_ids": [timer.job_id for timer in timers],
-            "shards": [timer.shard for timer in timers],
+            "job_ids": UuidBytes.of(job.id for job in jobs),
+            "shards": SmallInts([job.shard for job in jobs]),
             **folded(
                 {
                     "fire_at": fire_at,
@@ -276,18 +283,18 @@ def insert_timers(batch: Batch, timers: Sequence[Timer]) -> None:
                     "after_at": [due.after_at for due in dues],
                     "after_offset": [due.after_offset for due in dues],
                     "runs_left": [due.runs_left for due in dues],
-                    "job_versions": [timer.version for timer in timers],
-                    "lanes": [int(timer.spec.lane) for timer in timers],
-                    "kinds": [int(timer.due.kind) for timer in timers],
-                    "namespaces": [timer.namespace for timer in timers],
-                    "pools": [timer.spec.pool for timer in timers],
+                    "job_versions": [job.version for job in jobs],
+                    "lanes": [int(spec.lane) for spec in specs],
+                    "kinds": [int(due.kind) for due in dues],
+                    "namespaces": [job.namespace for job in jobs],
+                    "pools": [spec.pool for spec in specs],
                 }
             ),
         },
     )
 
 
-def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
+def _insert_runs(batch: Batch, jobs: Sequence[PlannedJob]) -> None:
     """Write the runs of jobs that are due on arrival, with their messages."""
     batch.known.ensure_day(batch.connection, batch.now)
     batch.queued = True
@@ -297,9 +304,9 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
         statement("insert_immediate_runs"),
         {
             "now": batch.now,
-            "ids": run_ids,
-            "job_ids": job_ids,
-            "shards": [job.shard for job in jobs],
+            "ids": UuidBytes.of(run_ids),
+            "job_ids": UuidBytes.of(job_ids),
+            "shards": SmallInts([job.shard for job in jobs]),
             **folded(
                 {
                     "start_by": [job.due.start_by for job in jobs],
@@ -312,10 +319,15 @@ def _insert_runs(batch: Batch, jobs: Sequence[_NewJob]) -> None:
     )
 
 
-def _state(batch: Batch, job: _NewJob) -> JobState:
-    if not job.due.now and job.due.at is None:
-        return JobState.COMPLETED
-    return JobState.PAUSED if job.spec.namespace in batch.facts.paused else JobState.ACTIVE
+def _states(batch: Batch, jobs: Sequence[PlannedJob]) -> list[str]:
+    paused = batch.facts.paused
+    completed, waits, active = JobState.COMPLETED.value, JobState.PAUSED.value, JobState.ACTIVE.value
+    return [
+        completed
+        if job.due.at is None and not job.due.now
+        else (waits if job.namespace in paused else active)
+        for job in jobs
+    ]
 
 
 def _unique_name(spec: JobSpec) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -24,12 +24,14 @@ from noonmark.schemas.jobs.job import JobSpec
 from noonmark.schemas.problems.refusal import FieldError, Refused, printable, suggestion
 from noonmark.store.cluster.catalogues import Catalogue, Misfit, live_catalogues
 from noonmark.store.cluster.pools import pool_names
+from noonmark.store.database.planned_once import planned_once
 from noonmark.store.outcomes.events import EventTopics
 
 _log = logging.getLogger(__name__)
 
 _SOON: Final = timedelta(seconds=1)
 _CATALOGUES_SECONDS: Final = 2.0
+_CONFLICTS_SECONDS: Final = 60.0
 _OF_THE_DATA: Final = ("22", "23", "44", "54", "P0")
 """SQLSTATE classes that are caused by the data: data, constraints, program limits, raised by a trigger."""
 
@@ -155,6 +157,15 @@ class FactCache:
         self._days: set[date] = set()
         self._catalogues: Mapping[str, Catalogue] = {}
         self._catalogues_until = 0.0
+        self._conflicts_until: dict[str, float] = {}
+
+    def insert(self, name: str) -> LiteralString:
+        """Return the call of an insert: after recent conflicts, the one that looks for them at once."""
+        return planned_once(name, hopeful=time.monotonic() >= self._conflicts_until.get(name, 0.0))
+
+    def note_conflict(self, name: str) -> None:
+        """Record that an insert left out rows."""
+        self._conflicts_until[name] = time.monotonic() + _CONFLICTS_SECONDS
 
     def unknown_pools(self, connection: psycopg.Connection, wanted: Iterable[str]) -> frozenset[str]:
         """Return those of the pools that do not exist; query Postgres only for pools that are not cached."""

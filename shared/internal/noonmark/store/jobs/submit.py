@@ -17,7 +17,7 @@ import psycopg
 from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.schemas.events.submissions import CancelJob, CancelRuns, CompleteRun, CreateJob
-from noonmark.store.database.columns import UuidBytes, folded
+from noonmark.store.database.columns import Texts, UuidBytes, folded
 from noonmark.store.database.statements import statement
 from noonmark.store.jobs.complete import complete
 from noonmark.store.jobs.control import cancel_runs, control
@@ -60,7 +60,7 @@ def accept(
         psycopg.Error: the database failed, or broke a deadlock; roll back and retry the whole batch.
     """
     keys = [request.event.key if request.event else None for request in requests]
-    now, repeated = _insert_events(connection, requests, keys)
+    now, repeated = _insert_events(connection, requests, keys, known)
     batch = Batch(connection, shards, topics, known, now, facts)
     if any(_may_need_zone_data(request) for request in requests):
         batch.zone_data_is_active = active_zone_data(connection) == zone_data_version()
@@ -81,7 +81,10 @@ def accept(
 
 
 def _insert_events(
-    connection: psycopg.Connection, requests: Sequence[Request], keys: Sequence[bytes | None]
+    connection: psycopg.Connection,
+    requests: Sequence[Request],
+    keys: Sequence[bytes | None],
+    known: FactCache,
 ) -> tuple[datetime, set[int]]:
     """Insert the events into the inbox; return the time, and the indexes of duplicates."""
     first: dict[bytes, int] = {}
@@ -97,10 +100,10 @@ def _insert_events(
     events = [event for event in (requests[first[key]].event for key in order) if event is not None]
     columns = {"sources": [event.source for event in events]}
     row = connection.execute(
-        statement("insert_inbox"),
+        known.insert("insert_inbox"),
         {
             "keys": UuidBytes(order),
-            "ids": [event.id for event in events],
+            "ids": Texts([event.id for event in events]),
             "wanted": len(order),
             **folded(columns),
         },
@@ -109,6 +112,7 @@ def _insert_events(
     assert row is not None
     now, kept, joined = row
     if kept < len(order):
+        known.note_conflict("insert_inbox")
         fresh = {(joined or b"")[at : at + 16] for at in range(0, 16 * kept, 16)}
         repeated.update(first[key] for key in order if key not in fresh)
     return now, repeated
@@ -117,12 +121,10 @@ def _insert_events(
 def _may_need_zone_data(request: Request) -> bool:
     """Return whether the request has a schedule in a time zone, or its existing job may have one."""
     submission = request.submission
-    if isinstance(submission, CancelRuns | CompleteRun):
-        return False
-    if not isinstance(submission, CreateJob):
-        return True
-    schedule = submission.spec.schedule
-    return schedule is not None and schedule.zone is not None
+    if isinstance(submission, CreateJob):
+        schedule = submission.spec.schedule
+        return schedule is not None and schedule.zone is not None
+    return not isinstance(submission, CancelRuns | CompleteRun)
 
 
 def _lock_names(connection: psycopg.Connection, requests: Sequence[Request]) -> None:
@@ -150,26 +152,30 @@ def _bucket(namespace: str, name: str | None) -> int:
 def _accept_fresh(batch: Batch, fresh: Sequence[tuple[int, Request]], results: dict[int, Result]) -> None:
     creates: list[Create] = []
     names: set[tuple[str, str | None]] = set()
+    named = 0
     completions: list[tuple[int, CompleteRun]] = []
     for place, (submission, event, within, _) in fresh:
+        if isinstance(submission, CreateJob):
+            if completions:
+                # Reports on a run and requests for it keep their order.
+                complete(batch, completions, results)
+            creates.append(Create(place, submission.spec, event.sequence if event else None))
+            continue
         if isinstance(submission, CompleteRun):
             completions.append((place, submission))
             continue
         if completions:
-            # Reports on a run and requests for it keep their order.
             complete(batch, completions, results)
-        if isinstance(submission, CreateJob):
-            creates.append(Create(place, submission.spec, event.sequence if event else None))
-            names.add((submission.spec.namespace, submission.spec.name))
-            continue
         if isinstance(submission, CancelRuns):
             # No client can know a run of the open group of creates yet.
             results[place] = cancel_runs(batch, submission, event, within)
             continue
         # Only a request for a job of the open group must wait for it. No client knows such a job's id yet.
+        names.update((create.spec.namespace, create.spec.name) for create in creates[named:])
+        named = len(creates)
         if submission.ref.job_id is None and (submission.ref.namespace, submission.ref.name) in names:
             create_jobs(batch, creates, results)
-            creates, names = [], set()
+            creates, names, named = [], set(), 0
         results[place] = control(batch, submission, event, within)
     if creates:
         create_jobs(batch, creates, results)

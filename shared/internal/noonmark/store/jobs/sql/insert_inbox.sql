@@ -3,10 +3,10 @@
 -- only if some were not new.
 with kept as (
     insert into inbox (event_key, received_at, source, event_id)
-    select event_key, noonmark_now(), coalesce(source, %(sources_all)s), event_id
+    select event_key, noonmark_now(), coalesce(source, %(sources_all)s::text), event_id
     from unnest(%(keys)b::uuid[], %(sources)b::text[], %(ids)b::text[]) as u (event_key, source, event_id)
     on conflict do nothing
     returning event_key
 )
-select noonmark_now(), count(*), case when count(*) < %(wanted)s then string_agg(uuid_send(event_key), ''::bytea) end
+select noonmark_now(), count(*), case when count(*) < %(wanted)s::int then string_agg(uuid_send(kept.event_key), ''::bytea) end
 from kept

@@ -1,5 +1,5 @@
--- Inserts the first timers of new or edited jobs. A column with equal values is passed as one value. This is a function
--- for the same reason as `insert_jobs`.
+-- Inserts the first timers of new or edited jobs. A column with equal values is passed as one value. This is a function,
+-- because its plan is cached: planning costs more than inserting a few rows.
 select noonmark_insert_timers(
     %(job_ids)b::uuid[], %(shards)b::smallint[], %(fire_at)b::timestamptz[], %(fire_at_all)s::timestamptz,
     %(scheduled_for)b::timestamptz[], %(scheduled_for_all)s::timestamptz,
