@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from tests.unit.worker.bench import Bench
@@ -18,6 +19,10 @@ from noonmark.handlers import Snooze
 class UnspeakableError(Exception):
     def __str__(self) -> str:
         raise RecursionError
+
+
+async def _called(function: Callable[[], None]) -> None:
+    function()
 
 
 @pytest.fixture
@@ -47,6 +52,45 @@ def test_an_exception_that_cannot_be_told_fails_its_run_alone(bench):
     assert ended["sync"].state is ended["async"].state is RunState.DEAD
     assert ended["sync"].error.startswith("UnspeakableError: its text cannot be shown")
     assert ended["fine"].state is RunState.SUCCEEDED
+
+
+@pytest.mark.parametrize("by", ["itself", "a task", "a callback"])
+def test_an_async_handler_that_cancels_all_tasks_ends_nobody_else(bench, by):
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    def cancel_all():
+        own = asyncio.current_task()
+        for task in asyncio.all_tasks(asyncio.get_running_loop()):
+            if task is not own:
+                task.cancel()
+
+    async def cancels(ctx):
+        await begun.wait()
+        if by == "itself":
+            cancel_all()
+        # What it starts cancels its own task, too.
+        elif by == "a task":
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.create_task(_called(cancel_all))
+        else:
+            asyncio.get_running_loop().call_soon(cancel_all)
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+        over.set()
+
+    async def innocent(ctx):
+        begun.set()
+        await over.wait()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await asyncio.sleep(60)
+        return "here"
+
+    bench.registry.add(cancels, name="cancels")
+    bench.registry.add(innocent, name="innocent")
+    runs = [bench.begin("innocent", delivery=DeliverySemantics.AT_MOST_ONCE), bench.begin("cancels")]
+
+    assert [bench.end(run).state for run in runs] == [RunState.SUCCEEDED, RunState.SUCCEEDED]
 
 
 def test_an_async_handler_that_stops_the_loop_stops_nobody_else(bench):

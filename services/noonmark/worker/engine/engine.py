@@ -27,6 +27,7 @@ from noonmark.store.runs.locked_runs import LOCK_WAIT_SECONDS, find_locked
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.telemetry.metrics import HANDED_BACK, WORKER_SLOTS
 from noonmark.worker.engine.late_starts import LateStarts
+from noonmark.worker.engine.process_resources import ProcessResources, UnusableProcessError
 from noonmark.worker.engine.recorder import RecorderLoop
 from noonmark.worker.engine.starter import SlotPlanner, Starter
 from noonmark.worker.engine.stop_requests import StopRequests
@@ -113,6 +114,7 @@ class Engine:
         self._released: dict[Any, RunningAttempt] = {}
         self._requeue_at = 0.0
         self._late_starts = LateStarts()
+        self._resources = ProcessResources()
 
     def run(self, stop: threading.Event) -> None:
         """Start and supervise runs until stopped, then drain."""
@@ -134,9 +136,12 @@ class Engine:
                 missing = f"the database is {missing_because(error)}"
                 self._service.health.set_ready("lease", ready=False, missing=missing)
                 self._progress.beat()
+                self._check_resources()
                 drained = stop.is_set() and backoff.failures > 20
                 backoff.wait(threading.Event())
         self._close()
+        if self._resources.are_lost:
+            raise UnusableProcessError(self._check_resources())
 
     def _work(self, connection: psycopg.Connection, stop: threading.Event, backoff: Backoff) -> bool:
         while not stop.is_set():
@@ -145,7 +150,7 @@ class Engine:
             self._progress.beat()
             if time.monotonic() >= self._requeue_at:
                 self._requeue_released(connection, "an earlier try failed")
-            problem = self._lease.problem()
+            problem = self._check_resources() or self._lease.problem()
             # A worker that cannot keep a lease would only lose what it starts.
             started = not problem and self._starter.start_batch(connection)
             if backoff.failures:
@@ -157,6 +162,13 @@ class Engine:
                 self._wake.wait(_TEND_SECONDS if self._executors.threads.waiting else _IDLE_SECONDS)
                 self._wake.clear()
         return self._drain(connection)
+
+    def _check_resources(self) -> str:
+        """Return why this process can execute nothing now; a worker that stays so drains, and ends."""
+        problem = self._resources.problem(time.monotonic())
+        if self._resources.are_lost:
+            self._service.stop.set()
+        return problem
 
     def _supervise(self, connection: psycopg.Connection) -> None:
         """Do everything that is due except starting: stuck queues, overdue handlers, cancels, the ledger."""

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from noonmark.attempts.outcomes import cancelled, describe, failed, raised, time
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.logs import get_logger
+from noonmark.telemetry.routed_output import printing_for
 
 _LONGEST_GAP_SECONDS: Final = 2.0
 """Of the time between two checks of a loop, so much counts at most."""
@@ -66,6 +67,29 @@ class _LoopClock:
         # refuses a change; nothing is left to time then.
         with contextlib.suppress(RuntimeError):
             self._limit.reschedule(ends_at)
+
+
+class _RunTask(asyncio.Task[Outcome | None]):
+    """The task of a run, which the handlers of other runs on its loop cannot cancel.
+
+    One that cancels all tasks of the loop, as programs do at their end, would end its neighbours otherwise.
+    """
+
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, Outcome | None],
+        loop: asyncio.AbstractEventLoop,
+        attempt: RunningAttempt,
+    ) -> None:
+        super().__init__(coroutine, loop=loop)
+        self._attempt = attempt
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        # Tasks and callbacks inherit this from the handler that made them.
+        caller = printing_for()
+        if caller is not None and caller is not self._attempt:
+            return False
+        return super().cancel(msg)
 
 
 class LoopExecutor:
@@ -218,7 +242,7 @@ class LoopExecutor:
 
     def _begin(self, attempts: Sequence[RunningAttempt]) -> None:
         for attempt in attempts:
-            task = self._tasks[attempt.key] = self._loop.create_task(self._one(attempt))
+            task = self._tasks[attempt.key] = _RunTask(self._one(attempt), self._loop, attempt)
             task.add_done_callback(partial(self._finish, attempt))
         if self._tick_at is None:
             self._tick_at = self._loop.time() + _TICK_SECONDS

@@ -24,6 +24,9 @@ _attempt: Final[ContextVar[Any]] = ContextVar("noonmark_attempt", default=None)
 print_for: Final[Callable[[Any], object]] = _attempt.set
 """Pass what this thread or task prints from now on to an attempt, until it is over or there is another."""
 
+printing_for: Final[Callable[[], Any]] = _attempt.get
+"""Return the attempt whose handler the caller is a part of; None outside of handlers."""
+
 
 _routed: Final[dict[StreamName, RoutedStream]] = {}
 """The routed streams of the process; empty if there are none."""
