@@ -30,6 +30,7 @@ _SMALL_STRETCH = 3.0
 
 _WITHOUT_ZONE = (TimerKind.ONCE, TimerKind.RETRY, TimerKind.DEADLINE, TimerKind.PLANNED)
 _KINDS = (*_WITHOUT_ZONE, TimerKind.ZONED)
+_PLANNED = (TimerKind.PLANNED, TimerKind.ZONED)
 
 
 class ClaimLoop(DatabaseLoop):
@@ -76,11 +77,12 @@ class ClaimLoop(DatabaseLoop):
         if not owned:
             return 0.2
         self._pace.hold(self._service.stop, stretch=self._stretch)
-        self._check_pressure(connection, owned)
         kinds = _KINDS if self._zone_watch.agrees(connection) else _WITHOUT_ZONE
         probe = claims.probe(connection, owned)
         if probe is None:
             return 1.0
+        if probe.due:
+            self._check_pressure(connection, owned)
         claimed = 0
         for lane in Lane:
             for kind in kinds:
@@ -133,8 +135,10 @@ class ClaimLoop(DatabaseLoop):
         self, connection: psycopg.Connection, lane: Lane, kind: TimerKind, shards: list[int]
     ) -> ClaimResult:
         limit = self._service.settings.claim_batch
-        if lane is Lane.LOW:
-            # Smaller batches: what comes due in a higher lane meanwhile waits less.
+        if lane is Lane.LOW or kind in _PLANNED:
+            # Smaller batches: what comes due in a higher lane meanwhile waits less. A claim that plans takes
+            # longer for each run. While its transaction is open, Postgres removes no version of a run that
+            # was started meanwhile: the page fills up, and the outcome needs another page and index entries.
             limit = max(1, limit // 2)
         named = self._service.traces is not None
         if kind is TimerKind.ONCE:

@@ -29,13 +29,19 @@ __all__ = [
 ]
 
 PLANNED_ONCE: Final = (
+    "acquire_free_slots",
+    "acquire_slots",
+    "advance_timers",
     "claim_once",
     "delete_batches",
     "delete_outbox",
     "finish_plain",
     "insert_events",
+    "insert_runs",
+    "lock_planned_timers",
     "read_next_timers",
     "read_outbox",
+    "release_slots",
     "start_runs",
 )
 """Names of the statements."""
