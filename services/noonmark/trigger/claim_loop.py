@@ -30,7 +30,6 @@ _SMALL_STRETCH = 3.0
 
 _WITHOUT_ZONE = (TimerKind.ONCE, TimerKind.RETRY, TimerKind.DEADLINE, TimerKind.PLANNED)
 _KINDS = (*_WITHOUT_ZONE, TimerKind.ZONED)
-_PLANNED = (TimerKind.PLANNED, TimerKind.ZONED)
 
 
 class ClaimLoop(DatabaseLoop):
@@ -135,10 +134,8 @@ class ClaimLoop(DatabaseLoop):
         self, connection: psycopg.Connection, lane: Lane, kind: TimerKind, shards: list[int]
     ) -> ClaimResult:
         limit = self._service.settings.claim_batch
-        if lane is Lane.LOW or kind in _PLANNED:
-            # Smaller batches: what comes due in a higher lane meanwhile waits less. A claim that plans takes
-            # longer for each run. While its transaction is open, Postgres removes no version of a run that
-            # was started meanwhile: the page fills up, and the outcome needs another page and index entries.
+        if lane is Lane.LOW:
+            # Smaller batches: what comes due in a higher lane meanwhile waits less.
             limit = max(1, limit // 2)
         named = self._service.traces is not None
         if kind is TimerKind.ONCE:
