@@ -1,6 +1,6 @@
-"""Room on the pages of timers for their next version.
+"""Pages of timers that also hold the next version of each.
 
-Revision ID: 0008_pre_room_for_timers
+Revision ID: 0008_pre_timer_pages
 Phase: pre (safe while release 0.2 runs: how full pages are does not matter to it)
 """
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0008_pre_room_for_timers"
+revision = "0008_pre_timer_pages"
 down_revision = "0007_pre_recent_outcomes"
 branch_labels = None
 depends_on = None
