@@ -153,9 +153,7 @@ def dump(dsn: str) -> list[tuple[object, ...]]:
 def test_an_earlier_schema_is_refused_with_what_to_do(database_url: str):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update alembic_version set version_num = '0001_pre_baseline'")
-    with pytest.raises(
-        StartError, match=r"is at 0001_pre_baseline.*needs 0008_pre_timer_pages.*db migrate"
-    ):
+    with pytest.raises(StartError, match=r"is at 0001_pre_baseline.*needs 0008_pre_timer_pages.*db migrate"):
         await_install(service(database_url))
 
 
