@@ -76,11 +76,12 @@ class ClaimLoop(DatabaseLoop):
         if not owned:
             return 0.2
         self._pace.hold(self._service.stop, stretch=self._stretch)
-        self._check_pressure(connection, owned)
         kinds = _KINDS if self._zone_watch.agrees(connection) else _WITHOUT_ZONE
         probe = claims.probe(connection, owned)
         if probe is None:
             return 1.0
+        if probe.due:
+            self._check_pressure(connection, owned)
         claimed = 0
         for lane in Lane:
             for kind in kinds:

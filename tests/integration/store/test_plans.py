@@ -467,6 +467,7 @@ class Filled:
             "lock_slot_holders": {"ids": [row[0] for row in self.queued[:20]]},
             "find_gated_jobs": {"ids": jobs},
             "release_slots": {"keys": jobs, "run_ids": [row[0] for row in self.queued]},
+            "acquire_free_slots": {"keys": jobs, "run_ids": [row[0] for row in self.queued]},
             "find_jobs_to_plan": {"namespace": "tests", "after": jobs[-1], "limit": BATCH},
             "plan_one_time_timers": {"ids": jobs},
         }

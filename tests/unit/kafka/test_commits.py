@@ -163,3 +163,40 @@ def test_a_dropped_partition_is_not_committed():
     committer.commit_due(group)
     committer.commit_now(group, [("t", 0)])
     assert group.sent == []
+
+
+def test_marks_are_not_computed_again_until_something_has_changed(monkeypatch):
+    tracker, _, group, committer, held = setup()
+    asked = []
+    monkeypatch.setattr(
+        OffsetTracker, "__iter__", lambda self: asked.append(1) or iter(tuple(self._by_partition))
+    )
+    tracker.settled(held.epoch, [0])
+    committer.commit_due(group)
+    committer.answered(None, group.asked)
+    for _ in range(5):
+        committer.commit_due(group)
+    assert (len(asked), len(group.sent)) == (2, 1)
+
+    tracker.started(held.epoch, [3])
+    tracker.settled(held.epoch, [1, 2])
+    committer.commit_due(group)
+    committer.answered(None, group.asked)
+    assert group.sent[1:] == [[("t", 0, 3, "next=4")]]
+
+    tracker.polled_many("t", 0, range(10, 12))
+    committer.commit_due(group)
+    assert "read=12" in group.metadata[0]
+
+
+def test_a_commit_that_got_no_answer_is_sent_again_although_nothing_has_changed(monkeypatch):
+    tracker, _, group, committer, held = setup()
+    committer.commit_due(group)
+    committer.answered(None, group.asked)
+    committer.commit_due(group)
+    tracker.settled(held.epoch, [0])
+    committer.commit_due(group)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61.0)
+    committer.commit_due(group)
+    assert group.sent[1] == group.sent[2] == [("t", 0, 1, "next=1")]

@@ -214,3 +214,38 @@ def test_the_pure_part_loads_no_client():
         "assert 'confluent_kafka' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tracker, epoch: tracker.polled_many("t", 0, [7]),
+        lambda tracker, epoch: tracker.split(epoch, 5, 2),
+        lambda tracker, epoch: tracker.started(epoch, [5]),
+        lambda tracker, epoch: tracker.settled(epoch, [5]),
+        lambda tracker, epoch: tracker.assign("t", 1),
+        lambda tracker, epoch: tracker.assign("t", 0),
+        lambda tracker, epoch: tracker.drop("t", 0),
+    ],
+)
+def test_every_change_of_a_partition_is_counted(change):
+    tracker = OffsetTracker(100)
+    epoch = tracker.assign("t", 0).epoch
+    tracker.polled_many("t", 0, [5, 6])
+    before = tracker.changes
+    change(tracker, epoch)
+    assert tracker.changes > before
+
+
+def test_what_changes_no_partition_is_not_counted():
+    tracker = OffsetTracker(100)
+    epoch = tracker.assign("t", 0).epoch
+    before = tracker.changes
+    tracker.polled_many("t", 1, [7])
+    tracker.polled_many("t", 0, [])
+    tracker.settled(epoch + 1, [7])
+    tracker.started(epoch + 1, [7])
+    tracker.split(epoch + 1, 7, 2)
+    tracker.drop("t", 1)
+    tracker.mark("t", 0)
+    assert tracker.changes == before

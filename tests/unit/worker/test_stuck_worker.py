@@ -151,3 +151,23 @@ def test_a_worker_whose_pulse_moves_or_whose_memory_is_read_back_is_not_seized()
     assert not asks(kernel, SEIZED_TRIES, major_faults=1)
     assert not asks(kernel, SEIZED_TRIES, state="D")
     assert asks(kernel, SEIZED_TRIES, state="S")
+
+
+def test_the_threads_of_a_worker_whose_pulse_beats_are_not_read() -> None:
+    kernel = Kernel(attempts=0)
+    read: list[int] = []
+
+    def read_counts(_process: int, thread: int) -> ThreadSample | None:
+        read.append(thread)
+        return kernel.threads.get(thread)
+
+    stuck = StuckWorker(1, kernel.table, read_counts, lambda _process: list(kernel.threads))
+    for _ in range(5):
+        kernel.count += 1
+        assert stuck.find(100.0) == []
+        assert not stuck.is_seized()
+    assert read == []
+
+    assert stuck.find(100.0) == []
+    assert not stuck.is_seized()
+    assert HANDLER in read

@@ -99,6 +99,7 @@ class StuckWorker:
         self._read = read
         self._threads = threads
         self._count = -1
+        self._beats = True
         self._asked_at: int | None = None
         self._faults = 0
         self._first: dict[SharedAttempt, tuple[int, ThreadSample]] = {}
@@ -113,7 +114,8 @@ class StuckWorker:
             now: monotonic time in seconds.
         """
         count, thread = self._attempts.pulse()
-        if count != self._count:
+        self._beats = count != self._count
+        if self._beats:
             self._count = count
             self._asked_at = None
             self._first.clear()
@@ -138,8 +140,11 @@ class StuckWorker:
         Call it after `find`, as often. A machine that takes the memory of the worker away is no proof.
         """
         count, thread = self._attempts.pulse()
+        if self._beats or count != self._count or not count:
+            # While the pulse beats, nothing is to be proved, and reading all threads takes milliseconds.
+            return False
         pulse = self._read(self._process, thread)
-        if count != self._count or pulse is None or not count:
+        if pulse is None:
             return False
         samples = [self._read(self._process, one) for one in self._threads(self._process)]
         faults = sum(sample.major_faults for sample in samples if sample is not None)

@@ -83,6 +83,7 @@ class Committer:
         "_sent_at",
         "_sent_at_of",
         "_tracker",
+        "_unchanged_at",
     )
 
     def __init__(
@@ -102,11 +103,12 @@ class Committer:
         self._sent_at_of: dict[tuple[str, int], float] = {}
         self._pending: dict[tuple[str, int, int], CommitMark] = {}
         self._pending_since = 0.0
+        self._unchanged_at = -1
 
     def commit_due(self, consumer: Consumer) -> None:
         """Send what is due, without waiting for the answer."""
         now = time.monotonic()
-        if now < self._sent_at + self._interval:
+        if now < self._sent_at + self._interval or self._unchanged_at == self._tracker.changes:
             return
         if self._pending:
             # Two requests in flight could arrive in the wrong order and move an offset back.
@@ -114,7 +116,11 @@ class Committer:
                 return
             self._forget(self._pending.values())
             self._pending.clear()
-        self._send(consumer, [mark for mark in self._changed(self._tracker) if self._is_due(mark, now)])
+        marks = list(self._changed(self._tracker))
+        if not marks:
+            # A consumer without work comes here several times a second.
+            self._unchanged_at = self._tracker.changes
+        self._send(consumer, [mark for mark in marks if self._is_due(mark, now)])
 
     def commit_all(self, consumer: Consumer) -> bool:
         """Send all changes, without regard to intervals. Return whether everything has been accepted."""
@@ -215,6 +221,7 @@ class Committer:
         for mark in marks:
             if self._sent.get((mark.topic, mark.partition)) == mark:
                 del self._sent[mark.topic, mark.partition]
+                self._unchanged_at = -1
 
     def _refused(self, error: KafkaError, marks: Sequence[CommitMark]) -> None:
         self._forget(marks)

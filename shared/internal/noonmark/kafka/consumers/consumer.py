@@ -84,6 +84,7 @@ class BatchConsumer:
         self._fetch_stopped = False
         self._paused: set[tuple[str, int]] = set()
         self._full: set[tuple[str, int]] = set()
+        self._full_at = -1
         self._stash: list[Record] = []
         self._logged_at: dict[int, float] = {}
         self._fatal: KafkaError | None = None
@@ -254,7 +255,7 @@ class BatchConsumer:
                 continue
             offset = message.offset()
             if message.partition() != partition or message.topic() != topic or offset < position:
-                self._track(topic, partition, offsets)
+                self._tracker.polled_many(topic, partition, offsets)
                 topic, partition, offsets = message.topic(), message.partition(), []
                 epoch = self._epoch(topic, partition, offset)
             if not epoch:
@@ -275,7 +276,7 @@ class BatchConsumer:
                     kind == TIMESTAMP_LOG_APPEND_TIME,
                 )
             )
-        self._track(topic, partition, offsets)
+        self._tracker.polled_many(topic, partition, offsets)
 
     def _epoch(self, topic: str, partition: int, offset: int) -> int:
         """Return the epoch that a record belongs to; 0 if the partition is not held."""
@@ -297,15 +298,11 @@ class BatchConsumer:
             tracker = self._tracker.assign(topic, partition)
         return tracker.epoch
 
-    def _track(self, topic: str, partition: int, offsets: list[int]) -> None:
-        tracker = self._tracker.get(topic, partition) if offsets else None
-        if tracker is not None:
-            tracker.polled_many(offsets)
-
     def _slice_seconds(self, deadline: float) -> float:
         """How long one wait may last: in between, marks and commits of records in flight are processed."""
-        left = max(deadline - time.monotonic(), 0.0)
-        return min(left, self._commit_interval)
+        left = deadline - time.monotonic()
+        # The client waits for whole milliseconds, rounded down: what is left would be spent in a busy loop.
+        return min(left, self._commit_interval) + 0.001 if left > 0 else 0.0
 
     # -- marks and pauses ------------------------------------------------------------------------------
 
@@ -327,7 +324,9 @@ class BatchConsumer:
             if self._not_taking_since is None:
                 self._not_taking_since = now
             self._fetch_stopped = now - self._not_taking_since >= self._pause_grace
-        self._full = {partition for partition in self._tracker if self._is_full(partition)}
+        if self._full_at != self._tracker.changes:
+            self._full_at = self._tracker.changes
+            self._full = {partition for partition in self._tracker if self._is_full(partition)}
         to_pause = set(self._tracker) if self._fetch_stopped else self._full
         if to_pause == self._paused:
             return

@@ -199,19 +199,24 @@ class OffsetTracker:
 
     Epochs rise by one with each assignment of any partition and are never used twice, so an epoch alone shows
     whether a record in flight still counts.
+
+    Attributes:
+        changes: rises with every change of any partition. While it is the same, so are all marks.
     """
 
-    __slots__ = ("_by_epoch", "_by_partition", "_last_epoch", "_window")
+    __slots__ = ("_by_epoch", "_by_partition", "_last_epoch", "_window", "changes")
 
     def __init__(self, window: int) -> None:
         self._window = window
         self._last_epoch = 0
+        self.changes = 0
         self._by_partition: dict[tuple[str, int], PartitionTracker] = {}
         self._by_epoch: dict[int, PartitionTracker] = {}
 
     def assign(self, topic: str, partition: int) -> PartitionTracker:
         """Begin a new epoch for a partition. Records of an earlier epoch are forgotten."""
         self.drop(topic, partition)
+        self.changes += 1
         self._last_epoch += 1
         tracker = PartitionTracker(self._last_epoch, self._window)
         self._by_partition[topic, partition] = tracker
@@ -222,11 +227,19 @@ class OffsetTracker:
         """Forget a partition: marks under its epoch are ignored from now on."""
         tracker = self._by_partition.pop((topic, partition), None)
         if tracker is not None:
+            self.changes += 1
             del self._by_epoch[tracker.epoch]
 
     def get(self, topic: str, partition: int) -> PartitionTracker | None:
-        """Return the partition's tracker; None if the partition is not held."""
+        """Return the partition's tracker, to read from; None if the partition is not held."""
         return self._by_partition.get((topic, partition))
+
+    def polled_many(self, topic: str, partition: int, offsets: Collection[int]) -> None:
+        """Add records of a partition in the order in which they were polled, unless it is not held."""
+        tracker = self._by_partition.get((topic, partition)) if offsets else None
+        if tracker is not None:
+            self.changes += 1
+            tracker.polled_many(offsets)
 
     def is_current(self, epoch: int) -> bool:
         """Whether the assignment with this epoch is still held. Any thread may call this."""
@@ -236,6 +249,7 @@ class OffsetTracker:
         """Track a record by its parts, unless its epoch is over."""
         tracker = self._by_epoch.get(epoch)
         if tracker is not None:
+            self.changes += 1
             tracker.split(offset, parts)
 
     def started(self, epoch: int, offsets: Collection[int], parts: Collection[tuple[int, int]] = ()) -> bool:
@@ -243,6 +257,7 @@ class OffsetTracker:
         tracker = self._by_epoch.get(epoch)
         if tracker is None:
             return False
+        self.changes += 1
         tracker.started_many(offsets)
         tracker.started_parts(parts)
         return True
@@ -252,6 +267,7 @@ class OffsetTracker:
         tracker = self._by_epoch.get(epoch)
         if tracker is None:
             return False
+        self.changes += 1
         tracker.settled_many(offsets)
         tracker.settled_parts(parts)
         return True

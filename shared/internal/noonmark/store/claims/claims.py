@@ -230,7 +230,7 @@ def claim_planned(
             return ClaimResult()  # zone data or a calendar is being changed: claimed in the next round
         with connection.cursor(row_factory=row_of(DueTimer)) as cursor:
             timers = cursor.execute(
-                statement("lock_planned_timers"),
+                planned_once("lock_planned_timers"),
                 {
                     "shards": list(shards),
                     "lane": int(lane),

@@ -15,6 +15,7 @@ from noonmark.core.planning.promotion import Gate, Limits, gates_of
 from noonmark.core.states import Lane, Origin, Overlap, RunState, SkipReason
 from noonmark.schemas.events.settled import SettledRun
 from noonmark.store.claims.overlap import SlotDecision, SlotRequest, decide_slots
+from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import DueTimer
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
@@ -278,7 +279,7 @@ def _insert(connection: psycopg.Connection, lane: Lane, rows: Sequence[_Row], *,
     if not rows:
         return set()
     inserted = connection.execute(
-        statement("insert_runs"),
+        planned_once("insert_runs"),
         {
             "ids": [row.id for row in rows],
             "scheduled_for": [row.run.scheduled_for for row in rows],
@@ -364,7 +365,7 @@ def _advance(connection: psycopg.Connection, plans: Sequence[tuple[DueTimer, Tim
     dropped = [timer.place for timer, p in plans if p.next_at is None]
     if moved:
         connection.execute(
-            statement("advance_timers"),
+            planned_once("advance_timers"),
             {
                 "places": [place for place, _ in moved],
                 "at": [p.next_at for _, p in moved],

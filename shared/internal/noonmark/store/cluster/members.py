@@ -49,7 +49,7 @@ class Membership:
 
     def beat(self, connection: psycopg.Connection) -> bool:
         """Renew the membership and compute the owned shards; return whether they have changed."""
-        connection.execute(
+        rows = connection.execute(
             statement("renew_member"),
             {
                 "role": self.role,
@@ -58,10 +58,8 @@ class Membership:
                 "pid": os.getpid(),
                 "release": self._release,
                 "capabilities": self._capabilities,
+                "timeout_seconds": self.timeout_seconds,
             },
-        )
-        rows = connection.execute(
-            statement("list_live_members"), {"role": self.role, "timeout_seconds": self.timeout_seconds}
         ).fetchall()
         members: list[UUID] = [row[0] for row in rows]
         owned = tuple(shard for shard in range(self.shards) if owner_of(shard, members) == self.id)

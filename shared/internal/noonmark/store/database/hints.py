@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+import select
 import threading
 from collections.abc import Mapping
 from typing import Final
@@ -30,6 +31,7 @@ OUTBOX_CHANNEL: Final = "noonmark_outbox"
 
 _FIRST_RETRY_SECONDS: Final = 0.1
 _LAST_RETRY_SECONDS: Final = 5.0
+_STOP_CHECK_SECONDS: Final = 0.5
 
 
 class HintSender:
@@ -150,10 +152,15 @@ class HintListener:
             event.set()
 
     def _receive(self, connection: psycopg.Connection, stop: threading.Event) -> None:
+        # Not `connection.notifies`, which wakes up ten times a second to check for signals.
+        session, waiting = connection.pgconn, select.poll()
+        waiting.register(session.socket, select.POLLIN)
         while not stop.is_set():
             # The timeout bounds how long a stop takes; the keepalives detect a dead peer.
-            for notification in connection.notifies(timeout=0.5, stop_after=1):
-                event = self._channels.get(notification.channel)
+            waiting.poll(_STOP_CHECK_SECONDS * 1000)
+            session.consume_input()
+            while (notification := session.notifies()) is not None:
+                event = self._channels.get(notification.relname.decode())
                 if event is not None:
                     event.set()
 

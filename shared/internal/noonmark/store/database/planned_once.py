@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 PLANNED_ONCE: Final = (
+    "acquire_free_slots",
+    "acquire_slots",
+    "advance_timers",
     "claim_once",
     "delete_batches",
     "delete_outbox",
@@ -36,8 +39,11 @@ PLANNED_ONCE: Final = (
     "insert_events",
     "insert_inbox",
     "insert_jobs",
+    "insert_runs",
+    "lock_planned_timers",
     "read_next_timers",
     "read_outbox",
+    "release_slots",
     "start_runs",
 )
 """Names of the statements."""
