@@ -167,7 +167,7 @@ POISON = {
         event_bytes(data=...)[:-1] + b',"data":{"a":' + b"[" * 50 + b"]" * 50 + b"}}",
         "nested too deeply",
     ),
-    "10,000 levels": (b'{"a":' + b"[" * 10_000, "is not JSON"),
+    "10,000 levels": (b'{"a":' + b"[" * 10_000, "is nested too deeply"),
     "NaN": (b'{"a":NaN}', "is NaN, which is not JSON"),
     "10 MB": (b'{"a":"' + b"x" * 10_000_000 + b'"}', f"at most {MAX_EVENT_BYTES} bytes"),
     "huge integer": (b'{"a":1' + b"0" * 10_000 + b"}", "beyond 64 bits"),

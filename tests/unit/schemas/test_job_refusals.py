@@ -85,6 +85,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     ({**PYTHON, "run_at": "2026-06-01T09:00:00"}, "/run_at", "an RFC 3339 instant with its offset"),
     ({**PYTHON, "run_at": "2026-06-01"}, "/run_at", "is not an instant"),
     ({**PYTHON, "run_at": "2026-02-30T00:00:00Z"}, "/run_at", "not a valid instant"),
+    ({**PYTHON, "run_at": "2026-06-01T00:00:00+99:00"}, "/run_at", "its offset is a day or more"),
     ({**PYTHON, "run_at": 1780000000}, "/run_at", "is a number"),
     ({**PYTHON, "run_at": "tomorrow"}, "/run_at", "is not an instant"),
     ({**PYTHON, "run_at": "9999-12-31T23:59:59-23:59"}, "/run_at", "not a valid instant"),

@@ -54,7 +54,7 @@ def refusal(raw: bytes) -> list[FieldError]:
         (b'{"a":{"x":1,"\\u0078":2}}', "/a/x", "is given more than once"),
         (b'{"a":1,"a":"\\u0022:"}', "/a", "is given more than once"),
         (b'{"a":{"b":1},"a":{"b":1}}', "/a", "is given more than once"),
-        (b"[" * 5000 + b"]" * 5000, "", "is not JSON"),
+        (b"[" * 5000 + b"]" * 5000, "", "is nested too deeply"),
         (b'{"a":NaN}', "/a", "is NaN, which is not JSON"),
         (b'{"a":[1,-Infinity]}', "/a/1", "is -Infinity, which is not JSON"),
         (b'{"a":1e999}', "/a", "is not a finite number"),

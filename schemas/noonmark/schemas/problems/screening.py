@@ -71,10 +71,7 @@ def parse_json(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
     try:
         value: object = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise Refused(
-            _locate(raw, max_depth)
-            or [FieldError("", _encoding_of(raw) or f"is not JSON: {error}", "a JSON object in UTF-8")]
-        ) from None
+        raise Refused(_locate(raw, max_depth) or [_unreadable(raw, error, max_depth)]) from None
     # These byte scans alone clear most documents, without a walk over their values.
     if (b"\\" in raw and b"\\u0000" in raw) or (
         raw.count(b"{") + raw.count(b"[") > max_depth and not _no_deeper(value, max_depth)
@@ -96,6 +93,13 @@ def parse_json(raw: bytes, *, max_depth: int = MAX_DEPTH) -> object:
         if problems:
             raise Refused(problems)
     return value
+
+
+def _unreadable(raw: bytes, error: orjson.JSONDecodeError, max_depth: int) -> FieldError:
+    """Say why bytes cannot be parsed."""
+    if str(error).startswith("depth limit"):
+        return FieldError("", "is nested too deeply", f"at most {max_depth} levels of nesting")
+    return FieldError("", _encoding_of(raw) or f"is not JSON: {error}", "a JSON object in UTF-8")
 
 
 def _encoding_of(raw: bytes) -> str:

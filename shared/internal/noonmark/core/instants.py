@@ -57,7 +57,9 @@ def parse_instant(value: object) -> datetime:
     try:
         at = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{shortened(value)} is not a valid instant ({error}); {expected}") from None
+        # The words of Python about an offset name its classes.
+        reason = "its offset is a day or more" if "timedelta" in str(error) else str(error)
+        raise ValueError(f"{shortened(value)} is not a valid instant ({reason}); {expected}") from None
     if at.year < 1970:
         raise ValueError(f"{shortened(value)} is too early; {expected}")
     return at
