@@ -156,7 +156,7 @@ def test_with_servers_elsewhere_each_service_connects_as_its_own_user(tmp_path):
         own = (f"DATABASE_URL=url of {name}", f"KAFKA_SASL_USERNAME={name}", f"KAFKA_SASL_PASSWORD=of {name}")
         (tmp_path / f"{name}.env").write_text("".join(f"NOONMARK_{line}\n" for line in own))
     override = tmp_path / "docker-compose.override.yml"
-    override.write_text(overrides_of_the_page()[1].replace("./servers", str(tmp_path)))
+    override.write_text(overrides_of_the_page()[1].replace("./users", str(tmp_path)))
 
     done = read("", override, **PASSWORDS)
 
@@ -178,7 +178,9 @@ def test_with_servers_elsewhere_each_service_connects_as_its_own_user(tmp_path):
         told = found[name]["environment"]
         assert {key: told[key] for key in told if key.startswith("PG") or key in expected} == expected, name
         assert not {"kafka", "postgres"} & (found[name].get("depends_on") or {}).keys(), name
-        assert "/etc/noonmark" in [volume["target"] for volume in found[name]["volumes"]], name
+        # Nothing but certificates: no service can read the credentials of another one.
+        mounted = {volume["target"]: volume["source"] for volume in found[name]["volumes"]}
+        assert mounted["/etc/noonmark"] == str(ROOT / "certificates"), name
 
 
 def test_a_service_waits_for_the_migration_and_the_servers():
