@@ -15,6 +15,7 @@ import yaml
 from tests.support.cli import command_of
 from tests.support.deploy_tools import tool
 from tests.support.doc_blocks import blocks_of
+from tests.support.guarded_connections import connections
 
 from noonmark.cli.main import app
 from noonmark.devstack.kafka.config import DEFAULT_SETTINGS as KAFKA_SETTINGS
@@ -135,15 +136,51 @@ def test_the_check_of_the_broker_fits_beside_the_broker():
     assert broker + check + 256 <= limit  # what a broker needs beside its heap
 
 
+def overrides_of_the_page() -> list[str]:
+    return [block.code for block in blocks_of(ROOT / "docs" / "docker.md", "yaml")]
+
+
 def test_the_override_of_the_page_mounts_nothing_within_a_folder_that_is_read_only(tmp_path):
-    (block,) = (block.code for block in blocks_of(ROOT / "docs/docker.md", "yaml"))
     override = tmp_path / "docker-compose.override.yml"
-    override.write_text(block)
+    override.write_text(overrides_of_the_page()[0])
 
     worker = json.loads(read("", override, **PASSWORDS).stdout)["services"]["worker"]
 
     assert [volume["target"] for volume in worker["volumes"]] == ["/srv/app"]
     assert worker["environment"].keys() > services()["worker"]["environment"].keys()
+
+
+def test_with_servers_elsewhere_each_service_connects_as_its_own_user(tmp_path):
+    names = OURS - {"demo"}
+    for name in names:
+        own = (f"DATABASE_URL=url of {name}", f"KAFKA_SASL_USERNAME={name}", f"KAFKA_SASL_PASSWORD=of {name}")
+        (tmp_path / f"{name}.env").write_text("".join(f"NOONMARK_{line}\n" for line in own))
+    override = tmp_path / "docker-compose.override.yml"
+    override.write_text(overrides_of_the_page()[1].replace("./users", str(tmp_path)))
+
+    done = read("", override, **PASSWORDS)
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["services"]
+    assert not {"kafka", "postgres"} & found.keys()
+    for name in names:
+        expected = connections(
+            database_url=f"url of {name}",
+            database_ca="/etc/noonmark/postgres-ca.crt",
+            bootstrap="kafka.example.com:9093",
+            topic_prefix="noonmark",
+            kafka_user=name,
+            kafka_password=f"of {name}",
+            kafka_ca="/etc/noonmark/kafka-ca.crt",
+        )
+        # The prefix is the default one.
+        del expected["NOONMARK_TOPIC_PREFIX"]
+        told = found[name]["environment"]
+        assert {key: told[key] for key in told if key.startswith("PG") or key in expected} == expected, name
+        assert not {"kafka", "postgres"} & (found[name].get("depends_on") or {}).keys(), name
+        # Nothing but certificates: no service can read the credentials of another one.
+        mounted = {volume["target"]: volume["source"] for volume in found[name]["volumes"]}
+        assert mounted["/etc/noonmark"] == str(ROOT / "certificates"), name
 
 
 def test_a_service_waits_for_the_migration_and_the_servers():

@@ -1,6 +1,7 @@
 """What values the chart takes, and what it says of those it refuses."""
 
 import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,6 +15,7 @@ from noonmark.service.runner import FAILURE_GRACE_SECONDS
 from noonmark.settings import Settings
 
 VALUES = (chart.CHART / "values.yaml").read_text(encoding="utf-8")
+MINIMAL = chart.ROOT / "tests" / "chart" / "values" / "minimal.yaml"
 SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text(encoding="utf-8"))
 
 MISFITS = """
@@ -179,6 +181,26 @@ def test_every_set_of_values_passes_a_strict_lint():
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(lint, chart.SETS))
     assert [(name, done.stdout) for name, done in answers if done.returncode] == []
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_a_chart_that_depends_on_this_one_turns_it_off_by_its_condition(tmp_path, is_enabled):
+    shutil.copytree(chart.CHART, tmp_path / "charts" / "noonmark")
+    told = yaml.safe_load((chart.CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    dependency = {"name": "noonmark", "version": told["version"], "condition": "noonmark.enabled"}
+    parent = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(parent), encoding="utf-8")
+    minimal = yaml.safe_load(MINIMAL.read_text(encoding="utf-8"))
+    (tmp_path / "values.yaml").write_text(
+        yaml.safe_dump({"noonmark": {**minimal, "enabled": is_enabled}}), encoding="utf-8"
+    )
+
+    done = chart.helm("template", chart.RELEASE, str(tmp_path), "--namespace", chart.NAMESPACE)
+
+    assert done.returncode == 0, done.stderr
+    found = [(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(done.stdout) if one]
+    alone = [(one["kind"], one["metadata"]["name"]) for one in chart.rendered()["minimal"]]
+    assert sorted(found) == (sorted(alone) if is_enabled else [])
 
 
 @pytest.mark.parametrize("name", ["version", "appVersion"])

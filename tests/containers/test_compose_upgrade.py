@@ -147,7 +147,7 @@ def rehearsal(engine: Engine, tmp_path: Path) -> Iterator[Rehearsal]:
     (handlers / "jobs.py").write_text(HANDLERS)
     made.check_out(old)
     installation.set_up()
-    (block,) = (block.code for block in blocks_of(PAGE, "yaml"))
+    block = blocks_of(PAGE, "yaml")[0].code
     installation.override(block.removeprefix("services:\n"))
     installation.compose("up", "--detach", "--wait", "--build")
     yield made

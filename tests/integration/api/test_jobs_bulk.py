@@ -47,7 +47,7 @@ def test_each_gets_its_own_verdict(api: Call, database: psycopg.Connection) -> N
     assert row == (3,)
 
 
-def test_namespaces_that_are_not_the_callers_are_told_apart(
+def test_namespaces_of_others_are_answered_as_those_that_do_not_exist(
     api: Call, token: Callable[..., str], database: psycopg.Connection
 ) -> None:
     api("POST", "/v1/jobs", 202, json={**ONCE, "namespace": "globex"})

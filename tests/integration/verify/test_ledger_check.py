@@ -537,8 +537,9 @@ def test_steps_of_any_size_check_the_same_runs(ledger):
 
 def test_what_ended_within_the_last_minute_is_not_judged(ledger):
     a_dead_run_without_a_letter(ledger)
+    # Not 59: on a busy machine the check begins seconds later.
     ledger.world.db.execute(
-        "update runs set finished_at = noonmark_now() - interval '59 seconds' where id = %s", [ledger.dead]
+        "update runs set finished_at = noonmark_now() - interval '30 seconds' where id = %s", [ledger.dead]
     )
     assert ledger.check().clean
 
