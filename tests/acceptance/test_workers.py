@@ -207,3 +207,19 @@ def test_a_run_that_was_isolated_ends_with_its_killed_worker(noonmark: Cluster, 
     (tmp_path / "gate").touch()
     noonmark.assert_clean(load)
     assert runs(noonmark, load) == [("succeeded", 1, 3, 4, 3)]
+
+
+def test_a_limit_that_a_handler_lowers_is_put_back_and_later_runs_open_files(noonmark: Cluster) -> None:
+    *_, worker = noonmark.start(*SERVICES)
+    load = Load()
+    load.now(1, "chaos.lower_limit")
+    noonmark.publish(load)
+    noonmark.wait(lambda: worker.logged("limit_restored"), "the limit to be put back")
+    later = Load()
+    later.now(20, "chaos.open_file", retry={"max_retries": 0})
+    noonmark.publish(later)
+
+    noonmark.assert_clean(later)
+
+    assert noonmark.states(load.namespace) == {"succeeded": 1}
+    assert worker.logged_field("limit_restored", "limit") == "RLIMIT_NOFILE"

@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import signal
 import time
 from pathlib import Path
@@ -47,6 +48,21 @@ def note(kind: str, ctx: Context, **more: str | None) -> None:
 def record(ctx: Context) -> None:
     """Be called, and say so."""
     note("start", ctx, returns=None)
+
+
+@handler("chaos.lower_limit")
+def lower_limit(ctx: Context) -> None:
+    """Leave the process with hardly a file that it may open."""
+    note("start", ctx, returns=None)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8, most))
+
+
+@handler("chaos.open_file")
+def open_file(ctx: Context) -> None:
+    """Need a file."""
+    note("start", ctx, returns=None)
+    Path(__file__).read_bytes()
 
 
 @handler("chaos.flaky")

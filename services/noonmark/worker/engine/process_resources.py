@@ -18,7 +18,12 @@ _CHECK_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 15.0
 """Descriptors that are used up for so long do not come back by themselves."""
 
-_NAMES: Final = {getattr(resource, name): name for name in dir(resource) if name.startswith("RLIMIT_")}
+_NAMES: Final = {
+    # Of two names of a limit, RLIMIT_OFILE is the older one.
+    getattr(resource, name): name
+    for name in sorted(dir(resource), reverse=True)
+    if name.startswith("RLIMIT_")
+}
 
 _log = get_logger()
 
