@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.problems import WORDS, CliError, ExitCode
 from noonmark.cli.terminal.synonyms import command_of
 
 _NEEDED: Final = {"--timeout": "--wait", "--set": "--apply"}
@@ -30,14 +30,16 @@ def plain_usage(root: Any, words: Sequence[str]) -> None:
 
 def check_needed(root: Any, words: Sequence[str]) -> None:
     """Make the named command refuse options that have no effect, once all its values are read."""
-    command, at = command_of(root, words)
-    if command is None:
+    command, _ = command_of(root, words)
+    if command is None or hasattr(command, "refuses_useless"):
+        # Tests build the tree of commands once and call it often.
         return
+    command.refuses_useless = True
     known = {flag for param in command.params for flag in param.opts}
-    given = {word.partition("=")[0] for word in words[at:]}
     run = command.invoke
 
     def invoke(ctx: Any) -> Any:
+        given = {word.partition("=")[0] for word in ctx.meta[WORDS]}
         for option, needed in _NEEDED.items():
             if {option, needed} <= known and option in given and needed not in given:
                 message = f"{option} has no effect without {needed}: add {needed}, or omit {option}"
