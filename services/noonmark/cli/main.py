@@ -35,6 +35,7 @@ from noonmark.cli.schedules import commands as schedule_commands
 from noonmark.cli.submissions import imports, submit
 from noonmark.cli.terminal.problems import EXIT_CODES, WORDS, ExitCode, explain, explain_usage
 from noonmark.cli.terminal.synonyms import unknown_command, with_our_names
+from noonmark.cli.terminal.usage import check_needed, plain_usage
 from noonmark.cli.verify import commands as verify_commands
 
 
@@ -45,6 +46,8 @@ class _Root(TyperGroup):
         """Read the arguments; names that other tools use for our options are taken."""
         ours = with_our_names(self, args)
         ctx.meta[WORDS] = ours
+        plain_usage(self, ours)
+        check_needed(self, ours)
         return super().parse_args(ctx, list(ours))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

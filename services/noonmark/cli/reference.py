@@ -9,6 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from noonmark.cli.terminal.usage import placeholder
+
 _HEAD: Final = """\
 # Command line
 
@@ -32,7 +34,7 @@ _TYPES: Final = {int: "INTEGER", float: "NUMBER", Path: "PATH"}
 
 _CODES: Final = {
     "OK": "Success.",
-    "PROBLEM": "The command found a problem, was rejected, or did not find an object.",
+    "PROBLEM": "The command found a problem, was rejected, found no object, or its run is skipped.",
     "USAGE": "An option, an argument or a setting is invalid; nothing was done.",
     "UNREACHABLE": "The database, Kafka or the API is unreachable.",
     "INTERRUPTED": "Interrupted (Ctrl-C).",
@@ -94,11 +96,7 @@ def _is_argument(param: Any) -> bool:
 def _metavar(param: Any) -> str:
     """Return the placeholder of the value: the choices, else the metavar or the type."""
     name = str(param.metavar) if param.metavar else _type_name(param.type_descriptor.annotation)
-    if not _is_argument(param):
-        return name
-    name = str(param.metavar or param.name).upper()
-    name = name if param.required or name.startswith("[") else f"[{name}]"
-    return f"{name}..." if param.nargs == -1 and not name.endswith("...") else name
+    return placeholder(param) if _is_argument(param) else name
 
 
 def _type_name(kind: Any) -> str:

@@ -123,7 +123,7 @@ def test_a_header_that_says_one_thing_is_refused_twice(call: Caller, key: str, n
 
 def test_a_query_parameter_is_given_once_unless_it_is_a_list(call: Caller, key: str):
     detail = told(call("GET", "/v1/jobs?namespace=default&namespace=acme", key=key), 400)
-    assert detail == "query parameter namespace is given 2 times: give it once"
+    assert detail == "query parameter namespace is given 2 times; expected the parameter once"
     assert call("GET", "/v1/jobs?state=active&state=paused", key=key).status == 200
 
 

@@ -61,3 +61,10 @@ def test_a_change_of_what_must_not_be_there_is_refused(header):
 def test_a_change_of_another_than_the_listed_versions_goes_through(header):
     Preconditions(None, header).check(TAG)
     assert not is_listed(TAG, header)
+
+
+def test_what_exists_already_is_said_to():
+    with pytest.raises(ProblemError, match="the object exists already") as told:
+        Preconditions(if_none_match="*").check(TAG)
+    assert "changed" not in told.value.kind.title
+    assert "If-None-Match" in PRECONDITION_FAILED.cause

@@ -169,3 +169,10 @@ def test_config_check_says_which_value_is_wrong(bare):
     result = CliRunner().invoke(app, ["config", "check"])
     assert result.exit_code == 2
     assert "NOONMARK_WORKER_SLOTS" in result.stderr
+
+
+def test_config_check_says_whose_settings_it_shows(bare):
+    result = CliRunner().invoke(app, ["config", "check"])
+    assert "these are the settings of this shell; running services have those of theirs" in result.output
+    bare.setattr("noonmark.cli.operations.config.stack_addresses", lambda: {"kafka_bootstrap": "localhost:1"})
+    assert "those of `noonmark dev up`" in CliRunner().invoke(app, ["config", "check"]).output

@@ -15,10 +15,11 @@ from tests.unit.schemas.job_cases import (
 )
 from tests.unit.unsendable import UNSENDABLE
 
+from noonmark.outbox.errors import JobRefusedError
 from noonmark.schemas.jobs.documents import JobDocument
 from noonmark.schemas.jobs.job import MAX_PAYLOAD_BYTES
 from noonmark.schemas.jobs.schedule_documents import ScheduleDocument
-from noonmark.schemas.problems.refusal import MAX_ERRORS, Refused
+from noonmark.schemas.problems.refusal import MAX_ERRORS, FieldError, Refused
 
 UNAVAILABLE = "is not available in this version"
 TABLE: list[tuple[dict[str, Any], str, str]] = [
@@ -264,3 +265,19 @@ def test_values_of_an_http_payload_are_never_quoted():
             http(url="https://u:s3cret@example.com", headers={"Authorization": "s3cret\n"}, method="s3cret")
         )
     assert "s3cret" not in str(caught.value)
+
+
+def test_an_unknown_zone_is_refused_with_what_is_expected():
+    document = {**PYTHON, "name": "a", "schedule": {"cron": "0 9 * * *", "timezone": "Mars/X"}}
+    with pytest.raises(Refused) as refused:
+        parse(document)
+    (error,) = refused.value.errors
+    assert (error.pointer, error.expected[:12]) == ("/schedule/timezone", "an IANA name")
+    assert "; expected an IANA name" in str(refused.value)
+
+
+def test_several_problems_are_joined_as_parts_of_a_sentence():
+    errors = [FieldError("/run_at", "is in the past", "a later instant"), FieldError("/name", "is missing")]
+    assert str(JobRefusedError(errors)) == (
+        "/run_at: is in the past; expected a later instant; /name: is missing"
+    )

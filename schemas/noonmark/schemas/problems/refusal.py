@@ -17,6 +17,8 @@ _MAX_POINTER: Final = 500
 _MAX_SHOWN: Final = 60
 _EXPECTED: Final = "; expected "
 """Between what is wrong and what is expected, in messages for people."""
+_USE_ZONE: Final = "; use "
+"""The same in messages about unknown time zones."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -36,7 +38,7 @@ class FieldError:
     @classmethod
     def from_text(cls, pointer: str, text: str) -> Self:
         """Return the problem of a value from a message of the core, which ends with what is expected."""
-        message, _, expected = text.partition(_EXPECTED)
+        message, _, expected = text.partition(_EXPECTED if _EXPECTED in text else _USE_ZONE)
         return cls(pointer, message, expected)
 
     def __str__(self) -> str:
@@ -53,7 +55,7 @@ class Refused(Exception):  # noqa: N818 - describes the input, not a failure of 
             more = len(found) - MAX_ERRORS
             found = [*found[:MAX_ERRORS], FieldError("", f"{more} further problems are not listed")]
         self.errors: Final[tuple[FieldError, ...]] = tuple(found)
-        super().__init__(". ".join(map(str, found)))
+        super().__init__("; ".join(map(str, found)))
 
     def below(self, prefix: str) -> Refused:
         """Return the same refusal with pointers that start at an outer document."""

@@ -97,8 +97,9 @@ CONFLICT: Final = ProblemType(
 PRECONDITION_FAILED: Final = ProblemType(
     "precondition-failed",
     412,
-    "The object has changed since you read it",
-    "`If-Match` names a version that is not the current one.",
+    "The object is not as your request requires",
+    "`If-Match` names a version that is not the current one, or `If-None-Match: *` is sent and the object"
+    " exists already.",
     "Read the object again, apply your change to the current version, and send the new `ETag`.",
 )
 TOO_LARGE: Final = ProblemType(
@@ -113,7 +114,7 @@ UNSUPPORTED_MEDIA_TYPE: Final = ProblemType(
     415,
     "The body must be JSON",
     "The route does not accept the `Content-Type` of the body.",
-    "Send `Content-Type: application/json`.",
+    "Send `Content-Type: application/json`; `PATCH` also takes `application/merge-patch+json`.",
 )
 INVALID: Final = ProblemType(
     "invalid",
@@ -202,7 +203,8 @@ The API reports every error as a problem document (RFC 9457) of type `applicatio
 
 `type` identifies the problem and never changes; use it, or the status, in programs. `detail` and `errors` are
 for people: their wording may change. `pointer` (RFC 6901) points into the request body; it is empty if the
-problem concerns the whole body or a parameter. Logs and the audit log contain the `request_id`.
+problem concerns the whole body or a parameter, which `message` then names. `expected` says what is allowed.
+Logs and the audit log contain the `request_id`.
 
 `python -m noonmark.schemas.problems.types` generates this page; do not edit it by hand.
 """

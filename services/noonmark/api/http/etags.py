@@ -89,7 +89,8 @@ class Preconditions:
         if self.if_none_match is not None and (exists and is_listed(etag, self.if_none_match)):
             raise ProblemError(
                 PRECONDITION_FAILED,
-                f"If-None-Match is {self.if_none_match[:100]}, but the object exists, with the ETag {etag}",
+                f"If-None-Match is {self.if_none_match[:100]}, but the object exists already,"
+                f" with the ETag {etag}",
             )
 
 

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from noonmark.api.http.parameter_errors import ParameterError, validation_error
 from noonmark.api.http.route_list import methods_of
 from noonmark.schemas.problems.refusal import FieldError, Refused, pointer, printable
 from noonmark.schemas.problems.types import (
@@ -69,6 +70,11 @@ class ProblemError(Exception):
         first = refused.errors[0] if refused.errors else None
         detail = str(first) if count == 1 and first else f"{count} problems; `errors` lists them"
         return cls(kind, detail, errors=refused.errors)
+
+    @classmethod
+    def of_parameter(cls, error: ParameterError) -> ProblemError:
+        """Create the problem of an invalid parameter."""
+        return cls.of_refused(Refused([error]), MALFORMED)
 
     @classmethod
     def of_result(cls, result: Result) -> ProblemError:
@@ -157,14 +163,13 @@ def _validation(request: Request, error: Exception) -> Response:
 
 def _field_error(item: Mapping[str, Any]) -> FieldError:
     source, *rest = item["loc"] or ("body",)
-    message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "json_invalid":
         reason = str(item.get("ctx", {}).get("error", "")).lower()
         return FieldError("", f"is not JSON: {reason} at character {rest[0] if rest else 0}")
     if source == "body":
-        return FieldError(pointer(rest), message)
+        return FieldError.from_text(pointer(rest), str(item["msg"]).removeprefix("Value error, "))
     # From the query, a header or the path: there is no document to point into.
-    return FieldError("", f"{source} parameter {'.'.join(map(str, rest))}: {message}")
+    return validation_error(item)
 
 
 def _http(request: Request, error: Exception) -> Response:

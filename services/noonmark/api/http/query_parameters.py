@@ -8,11 +8,11 @@ from typing import Annotated, Final
 from fastapi import Query
 from pydantic import AfterValidator, StringConstraints
 
+from noonmark.api.http.parameter_errors import ParameterError, query_error
 from noonmark.api.http.problems import ProblemError
 from noonmark.core.states import Lane
 from noonmark.schemas.api import common
 from noonmark.schemas.jobs.documents import POOL_PATTERN
-from noonmark.schemas.problems.types import MALFORMED
 
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 _LATEST: Final = datetime(9998, 1, 1, tzinfo=UTC)
@@ -20,7 +20,7 @@ _LATEST: Final = datetime(9998, 1, 1, tzinfo=UTC)
 
 def _within_calendar(at: datetime) -> datetime:
     if not _EARLIEST <= at < _LATEST:
-        raise ValueError("is not an instant from 1970 to 9997")
+        raise ValueError("is outside the calendar; expected an instant from 1970 to 9997")
     return at
 
 
@@ -53,4 +53,10 @@ def lanes_of(priorities: list[str]) -> list[Lane]:
             Lane.from_priority(int(one) if one.isascii() and one.isdecimal() else one) for one in priorities
         ]
     except ValueError as error:
-        raise ProblemError(MALFORMED, f"query parameter priority: {error}") from None
+        raise ProblemError.of_parameter(priority_error(error)) from None
+
+
+def priority_error(error: ValueError) -> ParameterError:
+    """Return the problem of a value of `priority`."""
+    message, _, _ = str(error).partition("; ")
+    return query_error("priority", message, "high, normal, low, or 1 to 10")

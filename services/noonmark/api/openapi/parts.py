@@ -120,7 +120,7 @@ _DESCRIPTIONS: Final = {
     "404": "The object does not exist, or the credential has no role in its namespace.",
     "406": "`Accept` allows none of the types of the response.",
     "409": "The state of the object does not allow the request, or a name is taken.",
-    "412": "The object has changed since you read it.",
+    "412": "The object has changed since you read it, or exists already.",
     "413": "The body is too large.",
     "415": "The body is not JSON.",
     "422": "The document is not valid; `errors` points at each problem.",

@@ -23,13 +23,14 @@ from starlette.responses import Response
 from noonmark.api.backend.context import ApiContext
 from noonmark.api.backend.database import Session
 from noonmark.api.backend.request_slots import TooManyRequestsError
+from noonmark.api.http.parameter_errors import ParameterError
 from noonmark.api.http.problems import ProblemError
 from noonmark.core.access.roles import ROLE_FOR, Permission, Principal
 from noonmark.schemas.api.common import Problem
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
 from noonmark.schemas.problems.refusal import printable, suggestion
 from noonmark.schemas.problems.screening import MAX_DEPTH, parse_json
-from noonmark.schemas.problems.types import FORBIDDEN, MALFORMED, NOT_FOUND, TOO_MANY_REQUESTS
+from noonmark.schemas.problems.types import FORBIDDEN, NOT_FOUND, TOO_MANY_REQUESTS
 from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -365,11 +366,13 @@ def check_query(request: Request, known: Mapping[str, bool] = _NO_PARAMETERS) ->
     )
     for name, count in given.items():
         if count > 1 and known.get(name) is False:
-            raise ProblemError(MALFORMED, f"query parameter {name} is given {count} times: give it once")
+            raise ProblemError.of_parameter(
+                ParameterError("", f"query parameter {name} is given {count} times", "the parameter once")
+            )
         if name not in known:
-            parameters = ", ".join(known) or "none"
+            expected = f"one of {', '.join(known)}" if known else "no query parameters"
             problem = f"unknown query parameter {printable(name[:100])!r}{suggestion(name, known)}"
-            raise ProblemError(MALFORMED, f"{problem}; parameters of this route: {parameters}")
+            raise ProblemError.of_parameter(ParameterError("", problem, expected))
 
 
 class _ScreenedRequest(Request):

@@ -62,7 +62,9 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 _GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
-_JSON: Final = frozenset({"application/json", "application/merge-patch+json"})
+_DOCUMENT: Final = "application/json"
+_MERGE_PATCH: Final = "application/merge-patch+json"
+_JSON: Final = frozenset({_DOCUMENT, _MERGE_PATCH})
 _FAILURES_PER_MINUTE: Final = 60
 """Most requests per minute without valid credentials that one address gets a response to."""
 
@@ -247,10 +249,9 @@ class RequestGuard:
         )
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if has_body and media_type not in _JSON:
-            return ProblemError(
-                UNSUPPORTED_MEDIA_TYPE,
-                f"the Content-Type of the body is {media_type[:100] or 'missing'}: use application/json",
-            )
+            use = f"{_MERGE_PATCH} or {_DOCUMENT}" if scope["method"] == "PATCH" else _DOCUMENT
+            given = media_type[:100] or "missing"
+            return ProblemError(UNSUPPORTED_MEDIA_TYPE, f"the Content-Type of the body is {given}: use {use}")
         return None
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:

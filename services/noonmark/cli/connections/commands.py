@@ -22,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(help="Name of the context.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the context.")]
 
 _COLUMNS = (field("current"), field("name"), field("url"), field("namespace"), field("key"))
 
@@ -91,7 +91,8 @@ def list_(as_json: AsJson = False) -> None:
 @app.command()
 def use(
     name: Annotated[
-        str | None, typer.Argument(help="Name of the context; omit it to unset the current one.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Name of the context; omit it to unset the current one."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -111,7 +112,8 @@ def use(
 @app.command()
 def show(
     name: Annotated[
-        str | None, typer.Argument(help="Name of the context; omit it to show the current target.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Name of the context; omit it to show the current target."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

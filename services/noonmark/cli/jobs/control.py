@@ -136,7 +136,7 @@ def trigger(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a job once now, in addition to its schedule.
+    """Run a job once now, in addition to its schedule. Exits 1 if the run is skipped.
 
     With --label or --name, run all active recurring jobs that match.
     """

@@ -94,7 +94,9 @@ def bootstrap(
 @keys.command()
 def create(
     *,
-    name: Annotated[str, typer.Argument(help="Name of the key: the user or service that uses it.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the key: the user or service that uses it.")
+    ],
     grant: Annotated[
         list[str] | None,
         typer.Option(

@@ -15,7 +15,9 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
 
 app = typer.Typer(help="Manage limits: maximum concurrent runs, and starts per time.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Name of the limit: 1 to 63 of a-z, 0-9, '-' and '_'.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the limit: 1 to 63 of a-z, 0-9, '-' and '_'.")
+]
 InNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace of the limit. (default: that of the context or key)"),

@@ -37,7 +37,7 @@ _CAP_DIGITS = 9
 _TRIES: Final = 5
 _SET: Final = ("timezone", "max_in_flight", "max_jobs")
 
-Name = Annotated[str, typer.Argument(help="Name of the namespace.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the namespace.")]
 
 _COLUMNS = (
     field("name", "NAMESPACE"),

@@ -24,7 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Namespace = Annotated[str, typer.Argument(help="Namespace of the jobs.")]
+Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Namespace of the jobs.")]
 KeyId = Annotated[str | None, typer.Argument(metavar="[KEY]", help="Id of the key.")]
 
 _COLUMNS = (

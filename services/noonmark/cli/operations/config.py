@@ -34,14 +34,17 @@ def group() -> None:
 
 @app.command()
 def check(as_json: AsJson = False) -> None:
-    """Show every effective setting with secrets masked, and check all of them, without starting a service.
+    """Show every setting of this shell with secrets masked, and check all of them; start no service.
 
-    It reads the environment as services do, and the files and folders that settings name. Exits 2 if a
-    setting is invalid or unknown, or names a file that cannot be read here.
+    Services that already run have the settings of their own environment: those of a development stack
+    have the settings of `noonmark dev up`. The command reads the environment as services do, and the
+    files and folders that settings name. Exits 2 if a setting is invalid or unknown, or names a file that
+    cannot be read here.
     """
     from noonmark.settings import Settings  # noqa: PLC0415
 
-    settings, problems = Settings.examine(given_as=None, **stack_addresses())
+    stack = stack_addresses()
+    settings, problems = Settings.examine(given_as=None, **stack)
     rows = describe(settings) if settings is not None else []
     problems += unreadable_files(settings) if settings is not None else []
     if as_json:
@@ -49,11 +52,21 @@ def check(as_json: AsJson = False) -> None:
     else:
         if rows:
             show_list(rows, _COLUMNS)
+            print(_whose(bool(stack)))
         for problem in problems:
             print(problem, file=sys.stderr)
         print(verdict(len(problems)), file=sys.stderr if problems else sys.stdout)
     if problems:
         raise typer.Exit(ExitCode.USAGE)
+
+
+def _whose(stack: bool) -> str:
+    """Say whose settings are shown."""
+    if stack:
+        others = "the services of the development stack in this folder have those of `noonmark dev up`"
+    else:
+        others = "running services have those of theirs"
+    return f"these are the settings of this shell; {others}"
 
 
 _PATHS: Final = ("_location", "_dir")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from noonmark.cli.connections.context import load_settings
 from noonmark.cli.terminal.options import Folder, duration_option
-from noonmark.cli.terminal.problems import CliError
+from noonmark.cli.terminal.problems import CliError, ExitCode
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -21,6 +24,15 @@ app = typer.Typer(
 )
 
 _STATE_DIR = Path(".noonmark")
+_LOAD: Final = """
+import sys
+from noonmark.handlers import HandlerLoadError, load_handlers
+try:
+    load_handlers(sys.argv[2:], sys.argv[1] or None)
+except HandlerLoadError as error:
+    sys.exit(str(error))
+"""
+"""Program that loads modules of handlers."""
 
 
 class Stack(StrEnum):
@@ -93,7 +105,32 @@ def up(
         timeout_seconds=timeout or LIMIT_SECONDS,
         services=default_services(handlers=handlers or (), path=str(path.resolve()) if path else None),
     )
+    worker = options.services[-1].command
+    check_handlers([*worker[worker.index("default") + 1 :]])
     raise typer.Exit(commands.up(options))
+
+
+def check_handlers(arguments: Sequence[str]) -> None:
+    """Load the modules of handlers as the worker will, in another process, before any server starts.
+
+    Args:
+        arguments: `--handlers` and `--path` of the worker.
+
+    Raises:
+        CliError: a module cannot be used.
+    """
+    pairs = list(zip(arguments[::2], arguments[1::2], strict=True))
+    modules = [value for option, value in pairs if option == "--handlers"]
+    folder = next((value for option, value in pairs if option == "--path"), "")
+    if not modules:
+        return
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-P", "-c", _LOAD, folder, *modules], stderr=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode:
+        raise CliError(
+            done.stderr.strip().rpartition("\n")[2] or "the handlers cannot be loaded", ExitCode.USAGE
+        )
 
 
 @app.command()

@@ -27,7 +27,9 @@ _COLUMNS = (
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="Name of the pool: 1 to 48 of a-z, 0-9, '-' and '_'.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the pool: 1 to 48 of a-z, 0-9, '-' and '_'.")
+    ],
     skip_topics: Annotated[bool, typer.Option("--skip-topics", help="Do not create topics.")] = False,
 ) -> None:
     """Create a pool with its signing key and the topics of its three lanes. Safe to repeat."""

@@ -12,6 +12,7 @@ from noonmark.cli.connections.ids import RunId, run_id
 from noonmark.cli.terminal.options import AsJson, duration_option
 from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import ExitCode
+from noonmark.core.states import RunState
 
 
 def retry(
@@ -38,7 +39,7 @@ def retry(
 def finish(
     run_id: object, answer: Mapping[str, Any], ended: Mapping[str, Any] | None, *, as_json: bool, done: str
 ) -> None:
-    """Print the result of a request about a run; after a wait, set the exit code by the run's outcome.
+    """Print the result of a request about a run; set the exit code if the run is skipped or did not succeed.
 
     Args:
         run_id: id of the run.
@@ -47,13 +48,15 @@ def finish(
         as_json: print JSON.
         done: what to print if the command did not wait.
     """
+    skipped = ended is None and answer.get("state") == RunState.SKIPPED
     if as_json:
         show_json(answer if ended is None else ended)
     elif ended is None:
-        print(f"run {run_id} {done}; `noonmark run logs -f {run_id}` follows it")
+        follow = "" if skipped else f"; `noonmark run logs -f {run_id}` follows it"
+        print(f"run {run_id} {done}{follow}")
     else:
         print(f"run {run_id} {_end(ended)}")
-    if ended is not None and ended["state"] != "succeeded":
+    if skipped or (ended is not None and ended["state"] != RunState.SUCCEEDED):
         raise typer.Exit(ExitCode.PROBLEM)
 
 

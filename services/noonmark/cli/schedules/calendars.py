@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from datetime import UTC, date, datetime
 from importlib import import_module
@@ -33,7 +34,10 @@ app = typer.Typer(help="Manage calendars (holidays and business days).", no_args
 _MAX_FILE_BYTES: Final = 2_000_000
 _TRIES: Final = 5
 
-Name = Annotated[str, typer.Argument(help="Name of the calendar: 1 to 63 of a-z, 0-9, '.', '-' and '_'.")]
+_OF_OPTION: Final = re.compile(r"^(dates|ranges|weekdays|yearly)\[\d+\](?:\.\w+)?")
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the calendar: 1 to 63 of a-z, 0-9, '.', '-' and '_'.")
+]
 InNamespace = Annotated[
     str | None,
     typer.Option("--namespace", help="Namespace of the calendar. (default: that of the context or key)"),
@@ -231,7 +235,13 @@ def _parse(body: object, label: str | None) -> Calendar:
     try:
         return Calendar.parse(body)
     except CalendarError as error:
-        raise CliError(f"{label}: {error.message}" if label else error.message, ExitCode.USAGE) from error
+        message = f"{label}: {error.message}" if label else _OF_OPTION.sub(_as_option, error.message)
+        raise CliError(message, ExitCode.USAGE) from error
+
+
+def _as_option(found: re.Match[str]) -> str:
+    """Return the option of an entry, for a message that names its field in a document."""
+    return f"--{found[1].removesuffix('s') if found[1] != 'yearly' else found[1]}"
 
 
 def _change_contents(

@@ -132,6 +132,9 @@ def file_reason(error: OSError | UnicodeError) -> str:
     return _REASONS.get(error.errno or 0, "") or (error.strerror or type(error).__name__).lower()
 
 
+_UNKNOWN: Final = "No such command "
+"""How the library reports a command that a group does not have."""
+
 WORDS: Final = "noonmark.words"
 """Key of the context's `meta` with all arguments of the command line."""
 
@@ -210,12 +213,21 @@ def explain_usage(error: Exception) -> None:
             error.message = wrong_option(error)
         else:
             error.message = missing_option(_path_of(ctx), (*param.opts, *param.secondary_opts))
+    elif getattr(ctx, "parent", None) is not None and getattr(error, "message", "").startswith(_UNKNOWN):
+        error.message += f" {_commands_of(ctx)}"  # type: ignore[attr-defined]
     elif ctx is not None and (extra := _EXTRA.fullmatch(getattr(error, "message", ""))) is not None:
         taken = [param.metavar or param.name.upper() for param in ctx.command.params if _is_argument(param)]
         line = CommandLine(tuple(ctx.meta.get(WORDS, ())), _single_flags(ctx.command))
         error.message = extra_argument(  # type: ignore[attr-defined]
             _path_of(ctx), taken, extra[1].rstrip(","), line
         )
+
+
+def _commands_of(ctx: Any) -> str:
+    """Return a sentence with the commands of a group."""
+    group = " ".join(("noonmark", *_path_of(ctx)))
+    known = sorted(name for name, command in ctx.command.commands.items() if not command.hidden)
+    return f"`{group}` has: {', '.join(known)}."
 
 
 def _single_flags(command: Any) -> frozenset[str]:

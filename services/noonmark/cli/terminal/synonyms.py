@@ -88,7 +88,7 @@ def with_our_names(root: Any, args: Sequence[str]) -> list[str]:
         root: the root command.
         args: the arguments after the name of the program.
     """
-    command, at = _command_of(root, args)
+    command, at = command_of(root, args)
     if command is None:
         return list(args)
     known = {flag: param for param in command.params for flag in (*param.opts, *param.secondary_opts)}
@@ -203,7 +203,7 @@ def choices_of(param: Any) -> list[str]:
     return []
 
 
-def _command_of(root: Any, args: Sequence[str]) -> tuple[Any | None, int]:
+def command_of(root: Any, args: Sequence[str]) -> tuple[Any | None, int]:
     """Return the command that arguments name, and the index of its first argument."""
     command, at = root, 0
     takes_value = {flag for param in root.params if not param.is_flag for flag in param.opts}

@@ -29,7 +29,7 @@ _HEAD: Final = """\
 # Settings
 
 Every process reads its settings once, from the environment. The defaults suit a first installation.
-`noonmark config check` shows the current values, with secrets masked, and all problems. A variable that
+`noonmark config check` shows the values of this shell, with secrets masked, and all problems. A variable that
 starts with `NOONMARK_` but is not a setting is an error. A setting in seconds is a number, or a
 duration such as `5m`, `1h30m` or `PT5M`.
 

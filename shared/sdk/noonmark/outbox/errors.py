@@ -19,4 +19,4 @@ class JobRefusedError(OutboxError):
 
     def __init__(self, errors: Sequence[Any]) -> None:
         self.errors = tuple(errors)
-        super().__init__(". ".join(map(str, self.errors)))
+        super().__init__("; ".join(map(str, self.errors)))

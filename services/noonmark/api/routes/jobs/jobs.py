@@ -15,7 +15,9 @@ from noonmark.api.http.bodies import checked_body, described, document_body
 from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.http.etags import Conditions
 from noonmark.api.http.merge_patch import patched
+from noonmark.api.http.parameter_errors import query_error
 from noonmark.api.http.problems import RETRY_SECONDS, ProblemError
+from noonmark.api.http.query_parameters import priority_error
 from noonmark.api.http.replies import IdempotencyKeyHash
 from noonmark.api.requests.direct_route import DirectRoute
 from noonmark.api.requests.routing import (
@@ -256,7 +258,7 @@ def _lanes(named: list[str]) -> list[Lane]:
     try:
         return [Lane.from_priority(name) for name in named]
     except ValueError as error:
-        raise ProblemError(MALFORMED, f"query parameter priority: {error}") from None
+        raise ProblemError.of_parameter(priority_error(error)) from None
 
 
 def _labels(given: list[str]) -> dict[str, str]:
@@ -264,8 +266,12 @@ def _labels(given: list[str]) -> dict[str, str]:
     for text in given:
         at = min((at for at in (text.find(":"), text.find("=")) if at > 0), default=0)
         if not at:
-            raise ProblemError(MALFORMED, f"query parameter label: {text[:100]!r} is not key:value")
+            raise ProblemError.of_parameter(
+                query_error("label", f"{text[:100]!r} is not a label", "key:value")
+            )
         key, value = text[:at], text[at + 1 :]
         if labels.setdefault(key, value) != value:
-            raise ProblemError(MALFORMED, f"query parameter label: {key} cannot have two values")
+            raise ProblemError.of_parameter(
+                query_error("label", f"{key} cannot have two values", "one value for each key")
+            )
     return labels

@@ -9,6 +9,7 @@ from uuid import UUID
 from fastapi import Depends, Query
 
 from noonmark.api.http.bodies import checked_body, described
+from noonmark.api.http.parameter_errors import query_error
 from noonmark.api.http.problems import ProblemError
 from noonmark.api.requests.routing import Caller, named_namespace, needs, resource
 from noonmark.api.routes.jobs.actions import read_job
@@ -21,7 +22,7 @@ from noonmark.schemas.api.jobs import Fire, PreviewAnswer, PreviewBody, RemovedF
 from noonmark.schemas.jobs.job import JobSpec, parse_job
 from noonmark.schemas.jobs.schedule import schedule_of
 from noonmark.schemas.problems.refusal import FieldError, Refused
-from noonmark.schemas.problems.types import CONFLICT, MALFORMED
+from noonmark.schemas.problems.types import CONFLICT
 from noonmark.store.cluster.catalogues import live_catalogues
 from noonmark.store.cluster.pools import pool_names
 from noonmark.store.documents.jobs import document_of_spec
@@ -133,4 +134,5 @@ def _parameter(text: str | None, name: str) -> datetime | None:
     try:
         return _instant(text, name)
     except Refused as refused:
-        raise ProblemError(MALFORMED, f"query parameter {refused.errors[0]}") from None
+        found = refused.errors[0]
+        raise ProblemError.of_parameter(query_error(name, found.message, found.expected)) from None

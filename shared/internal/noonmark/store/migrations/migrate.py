@@ -36,7 +36,8 @@ class SchemaStatus:
     server_version: int
     revision: SchemaRevision
     shards: int | None
-    days_ahead: int
+    days_ahead: int | None
+    """Days from today for which ledger partitions exist; None if the database has no schema."""
     zone_data: str
     """Version of this process's zone data."""
     active_zone_data: str | None
@@ -70,7 +71,7 @@ class SchemaStatus:
         found = []
         if self.revision.problem is not None:
             found.append(self.revision.problem)
-        elif self.days_ahead < 1:
+        elif self.days_ahead is not None and self.days_ahead < 1:
             found.append(
                 "no ledger partition exists for tomorrow: start a trigger, or run `noonmark db migrate`"
             )
@@ -150,7 +151,7 @@ def status(dsn: str) -> SchemaStatus:
     with connect(dsn, application="migrate") as connection:
         _check_server(connection)
         revision = read_revision(connection)
-        shards, days_ahead, active = None, -1, None
+        shards, days_ahead, active = None, None, None
         if revision.current is not None:
             row = connection.execute("select shards from install").fetchone()
             shards = row[0] if row else None

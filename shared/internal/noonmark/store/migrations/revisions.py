@@ -58,9 +58,11 @@ class SchemaRevision:
         wanted = known_revisions()[-1]
         if self.current == wanted:
             return None
+        if self.current is None:
+            return f"the database has no schema, this release needs {wanted}: run `noonmark db migrate` of this release"
         if not self.is_later:
             return (
-                f"the schema is at {self.current or 'nothing'}, this release needs {wanted}:"
+                f"the schema is at {self.current}, this release needs {wanted}:"
                 " run `noonmark db migrate` of this release"
             )
         if self.usable_from is None:
