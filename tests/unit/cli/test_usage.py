@@ -57,7 +57,7 @@ def test_handlers_are_loaded_before_a_stack_starts(tmp_path):
     (tmp_path / "fine.py").write_text(
         "from noonmark.handlers import handler\n@handler('a.b')\ndef f(ctx): ...\n"
     )
-    check_handlers(["--handlers", "fine", "--path", str(tmp_path)])
+    check_handlers(["fine"], str(tmp_path))
     with pytest.raises(CliError, match="module nowhere_at_all not found") as refused:
-        check_handlers(["--handlers", "nowhere_at_all", "--path", str(tmp_path)])
+        check_handlers(["nowhere_at_all"], str(tmp_path))
     assert refused.value.code == ExitCode.USAGE

@@ -94,6 +94,9 @@ def up(
     from noonmark.devstack.options import StackOptions, default_services  # noqa: PLC0415 - optional extra
     from noonmark.devstack.processes.patience import LIMIT_SECONDS  # noqa: PLC0415 - optional extra
 
+    folder = str(path.resolve()) if path else None
+    if handlers:
+        check_handlers(handlers, folder)
     options = StackOptions(
         state_dir=state_dir,
         stack=stack.value,
@@ -103,30 +106,23 @@ def up(
         kafka_port=kafka_port,
         api_port=api_port,
         timeout_seconds=timeout or LIMIT_SECONDS,
-        services=default_services(handlers=handlers or (), path=str(path.resolve()) if path else None),
+        services=default_services(handlers=handlers or (), path=folder),
     )
-    worker = options.services[-1].command
-    check_handlers([*worker[worker.index("default") + 1 :]])
     raise typer.Exit(commands.up(options))
 
 
-def check_handlers(arguments: Sequence[str]) -> None:
+def check_handlers(modules: Sequence[str], folder: str | None) -> None:
     """Load the modules of handlers as the worker will, in another process, before any server starts.
 
     Args:
-        arguments: `--handlers` and `--path` of the worker.
+        modules: names of the modules.
+        folder: where they are, if they are not installed.
 
     Raises:
         CliError: a module cannot be used.
     """
-    pairs = list(zip(arguments[::2], arguments[1::2], strict=True))
-    modules = [value for option, value in pairs if option == "--handlers"]
-    folder = next((value for option, value in pairs if option == "--path"), "")
-    if not modules:
-        return
-    done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-P", "-c", _LOAD, folder, *modules], stderr=subprocess.PIPE, text=True, check=False
-    )
+    command = [sys.executable, "-P", "-c", _LOAD, folder or "", *modules]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603 - our own program
     if done.returncode:
         raise CliError(
             done.stderr.strip().rpartition("\n")[2] or "the handlers cannot be loaded", ExitCode.USAGE
