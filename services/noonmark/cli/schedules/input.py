@@ -232,9 +232,7 @@ def _at_pointer(value: object, pointer: str) -> object:
     return value
 
 
-def read_instant(
-    given: str | None, option: str, zone: str | None, *, ahead: bool = False
-) -> datetime | None:
+def read_instant(given: str | None, option: str, zone: str | None, *, ahead: bool = False) -> datetime | None:
     """Parse an instant, in the forms of all commands; a schedule can be previewed in any year.
 
     With `ahead`, a span such as `15m` is from now on, not ago.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from noonmark.core.cron.on_calendar import on_calendar
-from noonmark.core.instants import parse_duration, shortened
+from noonmark.core.instants import parse_duration
 
 _AWS_CRON: Final = re.compile(r"cron\(\s*(.*?)\s*\)", re.IGNORECASE | re.DOTALL)
 _AWS_RATE: Final = re.compile(r"rate\(\s*(\d{1,9})\s+(minute|hour|day)s?\s*\)", re.IGNORECASE)
@@ -18,12 +17,21 @@ _EVERY: Final = re.compile(r"(?:@?every|each)\s+(.+)", re.IGNORECASE | re.DOTALL
 _COUNTED: Final = re.compile(r"(?:([0-9]{1,9})\s*)?(second|sec|minute|min|hour|hr|day|week)s?", re.IGNORECASE)
 _GO_DURATION: Final = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,9})?(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+")
 _GO_PART: Final = re.compile(r"([0-9.]+)([a-z\u00b5\u03bc]+)")
-_GO_UNITS: Final = {"ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_GO_UNITS: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "\u00b5s": 1e-6,
+    "\u03bcs": 1e-6,
+    "ms": 1e-3,
+    "s": 1,
+    "m": 60,
+    "h": 3600,
+}
 _RRULE: Final = re.compile(r"(?:RRULE|DTSTART|RDATE|EXDATE)\b\S*|FREQ=.*", re.IGNORECASE | re.DOTALL)
 _INSTANT: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d)(:\d\d)?)?(.*)")
 _PERIOD: Final = "is a fixed period"
 _START: Final = "2026-01-05T09:00:00"
-_EXAMPLES: Final[dict[str, dict[str, object]]] = {
+EXAMPLES: Final[dict[str, dict[str, object]]] = {
     "cron": {"cron": "0 9 * * MON-FRI"},
     "every": {"every": "5m"},
     "at": {"at": f"{_START}Z"},
@@ -43,21 +51,19 @@ class Foreign(NamedTuple):
     what: str
     document: dict[str, object]
 
+    def __str__(self) -> str:
+        """Return what follows the text in a message; the JSON is the last part."""
+        return f"{self.what}; write {json.dumps(self.document, ensure_ascii=False)}"
+
 
 def recognized(text: str) -> Foreign | None:
-    """Return what a text is and which schedule to write instead; None: not recognized.
+    """Return what a text is and its translation; None: not recognized.
 
-    The schedule is one that is accepted: if the translation of the text is not, it is an example.
+    Whether the translation is accepted is not checked: `schedules.advice` does that.
     """
     text = text.strip()
     found = next((found for recognize in _RECOGNIZERS if (found := recognize(text)) is not None), None)
-    if found is None:
-        return None
-    what, document = found
-    if (problem := _problem(document)) is None:
-        return Foreign(what, document)
-    kind = next(kind for kind in _EXAMPLES if kind in document)
-    return Foreign(f"{what}, but {problem}", {"every": "1s"} if problem == _TOO_SHORT else _EXAMPLES[kind])
+    return Foreign(*found) if found is not None else None
 
 
 def translation(text: str) -> str | None:
@@ -68,36 +74,7 @@ def translation(text: str) -> str | None:
     if text.strip() == "-":
         return "is Spring's word for no schedule; leave out the schedule, or pause the job"
     found = recognized(text)
-    return f"{found.what}; write {json.dumps(found.document, ensure_ascii=False)}" if found else None
-
-
-_TOO_SHORT: Final = "a period is at least 1 second"
-
-
-def _problem(document: dict[str, object]) -> str | None:
-    """Return why a translation is not a schedule here; None: it is one."""
-    # These modules import this one.
-    from noonmark.core.schedule_error import ScheduleError  # noqa: PLC0415
-    from noonmark.core.schedules.documents import Context, read_document  # noqa: PLC0415
-    from noonmark.core.schedules.fields import read_duration  # noqa: PLC0415
-    from noonmark.core.schedules.kinds import MAX_EVERY  # noqa: PLC0415
-
-    try:
-        if "every" in document:
-            read_duration(document["every"], "")
-        else:
-            read_document(document, Context(datetime(2026, 1, 1, tzinfo=UTC)))
-    except ScheduleError as error:
-        if "every" not in document:
-            named = "cron" in document and error.pointer == "/cron"
-            return f"{shortened(str(document['cron']))}: {error.message}" if named else error.message
-        seconds = _seconds(document["every"])
-        return f"a period is at most {MAX_EVERY.days} days" if seconds >= 1 else _TOO_SHORT
-    return None
-
-
-def _seconds(every: object) -> float:
-    return every if isinstance(every, int | float) else parse_duration(str(every)).total_seconds()
+    return str(found) if found is not None else None
 
 
 _Found = tuple[str, dict[str, object]] | None
@@ -114,7 +91,7 @@ def _aws(text: str) -> _Found:
         return None
     what = "is AWS's cron(...)" if found else "has six fields, as AWS's cron(...) has them (years last)"
     if len(fields) != 6:
-        return f"{what} but has not its six fields", _EXAMPLES["cron"]
+        return f"{what} but has not its six fields", EXAMPLES["cron"]
     *five, year = fields
     # AWS counts weekdays as Quartz does, from 1, and reads `L`, `W` and `#` as it does.
     plain = not re.search(r"[\dL#]", five[4].upper()) and not re.search(r"[LW]", five[2].upper())
@@ -124,7 +101,7 @@ def _aws(text: str) -> _Found:
 
 
 def _is_aws_cron(fields: list[str]) -> bool:
-    """Return whether six fields are AWS's without its `cron(...)`: one day field is `?`, and the last are years.
+    """Return whether six fields are AWS's without its `cron(...)`: a day field is `?`, and years are last.
 
     Quartz and Spring have a `?` one field later, so that such an expression is none of theirs.
     """
@@ -144,7 +121,7 @@ def _every(text: str) -> _Found:
         return _PERIOD, {"every": _seconds_or_text(period)}
     if text.startswith("@") and _GO_DURATION.fullmatch(period):
         return _PERIOD, {"every": _go_seconds(period)}
-    return (_PERIOD, _EXAMPLES["every"]) if text.startswith("@") else None
+    return (_PERIOD, EXAMPLES["every"]) if text.startswith("@") else None
 
 
 def _go_seconds(text: str) -> int | float:
