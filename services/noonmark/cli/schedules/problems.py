@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from noonmark.core.schedule_error import ScheduleError
-from noonmark.core.schedules.advice import advised
+from noonmark.core.schedules.documents import advice_on
 
 _FIELD_OF: Final = {"timezone": "zone", "exclude": "exclude_calendar", "include": "include_calendar"}
 """Fields of documents whose options have other names."""
@@ -120,7 +120,7 @@ def unexpected(words: list[str], cron: str | None) -> InputError:
         advice = "use options for a schedule, or -f FILE for documents"
     else:
         whole = " ".join(words)
-        found = advised(whole)
+        found = advice_on(whole)
         advice = f"write {_as_options(found.document) if found else f'--cron {_quoted(whole)}'}"
     return InputError(None, f"unexpected argument {_quoted(words[0])}; {advice}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Final
 
 from noonmark.core.cron.foreign import EXAMPLES, Foreign, recognized
@@ -10,17 +10,19 @@ from noonmark.core.instants import parse_duration, shortened
 from noonmark.core.schedule_error import ScheduleError
 from noonmark.core.schedules.kinds import MAX_EVERY
 
+Read = Callable[[dict[str, object]], object]
+"""Reads a schedule document; raises `ScheduleError` if it is not accepted."""
+
 _TOO_SHORT: Final = "a period is at least 1 second"
-_ANY_INSTANT: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def advised(text: str) -> Foreign | None:
+def advised(text: str, read: Read) -> Foreign | None:
     """Return what a text is and which schedule to write instead; None: not recognized.
 
-    If its translation is not accepted, `what` says why, and the schedule is an example.
+    If `read` refuses its translation, `what` says why, and the schedule is an example.
     """
     found = recognized(text)
-    if found is None or (problem := _problem(found.document)) is None:
+    if found is None or (problem := _problem(found.document, read)) is None:
         return found
     kind = next(kind for kind in EXAMPLES if kind in found.document)
     return Foreign(
@@ -28,20 +30,18 @@ def advised(text: str) -> Foreign | None:
     )
 
 
-def with_accepted_advice(message: str, expression: str) -> str:
+def with_accepted_advice(message: str, expression: str, read: Read) -> str:
     """Return the message about an expression, with advice that is accepted instead of a mere translation."""
     found = recognized(expression)
     if found is None or not message.endswith(str(found)):
         return message
-    return message.removesuffix(str(found)) + str(advised(expression))
+    return message.removesuffix(str(found)) + str(advised(expression, read))
 
 
-def _problem(document: dict[str, object]) -> str | None:
+def _problem(document: dict[str, object], read: Read) -> str | None:
     """Return why a translation is not a schedule here; None: it is one."""
-    from noonmark.core.schedules.documents import Context, read_document  # noqa: PLC0415 - it needs this module
-
     try:
-        read_document(document, Context(_ANY_INSTANT))
+        read(document)
     except ScheduleError as error:
         if "every" in document:
             return (

@@ -18,7 +18,6 @@ from noonmark.core.calendars.selection import HolidayRule
 from noonmark.core.cron.expression import CronError, CronRule, parse_cron
 from noonmark.core.rrule.recurrence_set import RecurrenceSet, RRuleError, parse_rrule
 from noonmark.core.schedule_error import ScheduleError
-from noonmark.core.schedules.advice import with_accepted_advice
 from noonmark.core.schedules.cache import CachedPart
 from noonmark.core.schedules.kinds import TICK, Recurring
 from noonmark.core.states import DstGap, DstOverlap
@@ -173,8 +172,7 @@ class Cron(WallClock):
                 stored=self.stored,
             )
         except CronError as error:
-            message = with_accepted_advice(error.message, self.expression)
-            raise ScheduleError("/cron", message, error.position, error.field) from None
+            raise ScheduleError("/cron", error.message, error.position, error.field) from None
         object.__setattr__(self, "rule", rule)
         (local,) = self.local_rules
         object.__setattr__(self, "_mapped", self._map(local))
