@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from uuid import UUID
 
@@ -47,6 +48,22 @@ def test_several_ids_with_one_beginning_are_named(database):
 
     assert told.startswith("several run ids begin with 01a227be; give more characters:\n")
     assert told.count("01a227be-") == 2
+
+
+def test_several_jobs_with_one_beginning_are_named_with_the_state_that_listings_show(database):
+    recurring = add_job(database, name="nightly", schedule={"cron": "0 9 * * *"})
+    # A one-time job without a timer has run; its row still says active.
+    ran = add_job(database, name="once")
+    for job, digit in ((recurring, 5), (ran, 6)):
+        new = f"01a22ddc-{digit}de9-7001-9066-803d29ef2a93"
+        database.execute("update jobs set id = %s where id = %s", [new, job])
+
+    told = call("job", "show", "01a22ddc", code=1).stderr
+
+    assert "nightly (active)" in told
+    assert "once (completed)" in told
+    listed = {job["name"]: job["state"] for job in json.loads(call("job", "list", "--json").stdout)["items"]}
+    assert listed == {"nightly": "active", "once": "completed"}
 
 
 def test_the_beginning_of_the_id_of_a_dead_letter_names_the_dead_run(database):

@@ -177,3 +177,10 @@ def test_yaml_that_holds_itself_is_refused(file):
 
 def test_a_source_is_a_value():
     assert Source("f", 1, {"name": "a"}) == Source("f", 1, {"name": "a"})
+
+
+def test_a_file_named_json_is_not_read_as_yaml(file):
+    text = '{\n  "name": "a"\n  "schedule": "@daily"\n}\n'
+    _, problems = read_sources([file(text, "jobs.json")])
+    (problem,) = problems
+    assert str(problem).endswith("jobs.json:3: is not JSON: column 3: Expecting ',' delimiter")

@@ -1,5 +1,7 @@
 """What an apply would change."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from noonmark.cli.submissions.apply_files import Source
@@ -14,6 +16,8 @@ from noonmark.cli.submissions.apply_plan import (
     doubles,
     unfit,
 )
+from noonmark.cli.submissions.apply_steps import find_step
+from noonmark.client import ApiError
 
 
 def source(line=1, **document):
@@ -71,3 +75,38 @@ def test_a_job_is_declared_once():
     steps = [Step(Action.CREATED, namespace, "a", source(line, name="a")) for line, namespace in places]
     found = list(doubles([*steps, Step(Action.ENDED, "default", "a")]))
     assert [str(one) for one in found] == ["jobs.yaml:5: /name: 'a' is already declared in jobs.yaml:1"]
+
+
+class Server:
+    """Answers previews as the API does."""
+
+    def __init__(self, refused=(), problems=()):
+        self.refused, self.problems = refused, problems
+
+    def request(self, _method, path, **_):
+        assert path == "/v1/preview"
+        if self.refused:
+            raise ApiError(422, errors=self.refused)
+        return SimpleNamespace(data={"document": {}, "fires": [], "problems": self.problems})
+
+
+def test_all_problems_of_a_document_without_a_schedule_are_told():
+    one = source(name="a", type="pyhton", payload=7)
+    refused = [
+        {"pointer": "/document/type", "message": "is 'pyhton'", "expected": "python"},
+        {"pointer": "/document/payload", "message": "is a number"},
+    ]
+    whole, kind, payload = map(str, find_step(Server(refused), one, {}))
+    assert whole.startswith("jobs.yaml:1: has no schedule: only recurring jobs can be declared")
+    assert kind == "jobs.yaml:1: /type: is 'pyhton'; expected python"
+    assert payload == "jobs.yaml:1: /payload: is a number"
+    lacks = [{"pointer": "/handler", "message": "no live worker has it"}]
+    assert [problem.pointer for problem in find_step(Server(problems=lacks), one, {})] == ["", "/handler"]
+
+
+def test_a_problem_that_the_server_tells_too_is_told_once():
+    refused = [{"pointer": "/document/shedule", "message": "unknown field"}]
+    found = find_step(Server(refused), source(name="a", shedule="@daily"), {})
+    assert [str(problem) for problem in found] == [
+        "jobs.yaml:1: /shedule: unknown field; did you mean 'schedule'?"
+    ]

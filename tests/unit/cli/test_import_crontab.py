@@ -176,6 +176,7 @@ def test_every_line_imported_is_code_0_and_is_told():
         (("/nowhere",), "", 2, "cannot read"),
         (("-",), "# nothing\n", 1, "contains no commands"),
         (("-", "--from", "soon"), "0 1 * * * /a", 2, "--from"),
+        (("-", "--zone", "Europe/Berln"), "0 1 * * * /a\n0 2 * * * /b", 2, "did you mean 'Europe/Berlin'"),
     ],
 )
 def test_what_cannot_be_imported_is_a_sentence(arguments, stdin, code, told):

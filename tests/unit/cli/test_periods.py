@@ -170,3 +170,11 @@ def test_every_command_with_a_period_takes_the_same_times(command, tmp_path, mon
         (("--since", "today", "--zone", "Berlin"), "did you mean 'Europe/Berlin'"),
     ):
         assert told in call(*command, *options, code=ExitCode.USAGE).stderr
+
+
+@pytest.mark.parametrize("given", ["2026-12-27T09:00Z", "15m", "now", "2026-12-27", "2026-12-27T09:00"])
+def test_a_wrong_zone_is_refused_whether_the_time_needs_it_or_not(given):
+    with pytest.raises(CliError, match=r"--zone: .*Nowhere"):
+        read_time(given, "Nowhere", option="--run-at")
+    told = call("job", "create", "--type", "http", "--run-at", given, "--zone", "Nowhere", code=2).stderr
+    assert "--zone: " in told

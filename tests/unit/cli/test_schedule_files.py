@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support.cli import CliRunner
+from tests.support.cli import CliRunner, call
 from tests.unit.cli.schedule_calls import MARCH, error, instants, run
 
 from noonmark.cli.main import app
@@ -266,3 +266,28 @@ def test_a_calendar_may_be_an_icalendar_file(tmp_path):
     ]  # fmt: skip
     file.write_text("BEGIN:VCALENDAR\r\n")
     assert str(file) in error(*words, "--calendar", f"h={file}")["message"]
+
+
+BROKEN = '{\n  "name": "a",\n  "schedule": "@daily",\n}\n'
+
+
+def test_a_file_named_json_is_not_read_as_yaml(tmp_path):
+    file = tmp_path / "job.json"
+    file.write_text(BROKEN)
+    for words in (("schedule", "next", "-f"), ("schedule", "explain", "-f"), ("submit", "--dry-run")):
+        told = call(*words, str(file), code=2).stderr
+        assert f"{file} is not JSON: line " in told
+        assert "column" in told
+    assert "column" in error("-f", str(file))["message"]
+    assert "job.json is not JSON: line " in error("--cron", "@daily", "--calendar", f"us={file}")["message"]
+    file.write_text("\ufeff" + json.dumps({"name": "a", "schedule": "@daily"}))
+    assert run("next", "-f", str(file))[0] == 0
+    other = tmp_path / "job.yaml"
+    other.write_text(BROKEN)
+    assert run("next", "-f", str(other))[0] == 0
+
+
+def test_a_job_without_a_schedule_is_valid_and_due_once():
+    code, out = run("next", "-f", "-", stdin='{"name": "a", "type": "http"}')
+    assert code == 0
+    assert "The job has no schedule: it is due as soon as it is created." in out

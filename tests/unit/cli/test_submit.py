@@ -20,7 +20,7 @@ from noonmark.cli.terminal.problems import CliError, ExitCode
     ids=["one object", "a list", "one per line", "YAML", "YAML documents", "a YAML list"],
 )
 def test_a_file_holds_documents_as_json_or_yaml(tmp_path, text, names):
-    file = tmp_path / "jobs.json"
+    file = tmp_path / "jobs.txt"
     file.write_text(text)
     assert [document["name"] for document in read_documents(str(file))] == names
 
@@ -60,7 +60,7 @@ def test_what_json_has_no_form_for_is_a_sentence(tmp_path, value):
     ],
 )
 def test_what_is_no_document_is_named_by_its_place(tmp_path, text, where):
-    file = tmp_path / "jobs.json"
+    file = tmp_path / "jobs.txt"
     file.write_text(text)
     with pytest.raises(CliError, match=where):
         list(read_documents(str(file)))
@@ -68,7 +68,7 @@ def test_what_is_no_document_is_named_by_its_place(tmp_path, text, where):
 
 @pytest.mark.parametrize("text", ["", "\n  \n", "[]"])
 def test_input_without_a_document_is_wrong_usage(tmp_path, text):
-    file = tmp_path / "jobs.json"
+    file = tmp_path / "jobs.txt"
     file.write_text(text)
     with pytest.raises(CliError, match="contains no document") as caught:
         read_documents(str(file))

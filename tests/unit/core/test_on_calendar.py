@@ -1,9 +1,13 @@
 """Calendar events of systemd, with the expressions of cron that have the same instants."""
 
+import re
+from datetime import UTC, datetime
+
 import pytest
 
 from noonmark.core.cron.expression import parse_cron
 from noonmark.core.cron.on_calendar import on_calendar
+from noonmark.core.schedules.documents import Context, read_document
 
 # From systemd.time(7), and what `systemd-analyze calendar` shows as their normalized form.
 SAME = [
@@ -48,11 +52,36 @@ def test_seconds_and_zone_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "rrule"),
+    [
+        (
+            "Mon *-*-01..07 09:00",
+            "FREQ=MONTHLY;BYDAY=MO;BYMONTHDAY=1,2,3,4,5,6,7;BYHOUR=9;BYMINUTE=0;BYSECOND=0",
+        ),
+        ("Fri *-*-13", "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13;BYHOUR=0;BYMINUTE=0;BYSECOND=0"),
+        (
+            "Sat..Mon,Wed *-2/5-1/15 0/12:30",
+            "FREQ=MONTHLY;BYDAY=MO,WE,SA,SU;BYMONTHDAY=1,16,31;BYMONTH=2,7,12;BYHOUR=0,12;BYMINUTE=30;BYSECOND=0",
+        ),
+    ],
+)
+def test_weekday_and_day_together_are_a_rule_of_days_that_match_both(text: str, rrule: str) -> None:
+    document = on_calendar(text)
+    assert document == {"rrule": rrule, "dtstart": "2026-01-01T00:00:00"}
+    after = datetime(2026, 1, 1, tzinfo=UTC)
+    schedule = read_document(document, Context(after))
+    days = {int(day) for day in re.findall(r"BYMONTHDAY=([0-9,]*)", rrule)[0].split(",")}
+    for _ in range(10):
+        after = schedule.next(after)
+        assert after.day in days
+        assert f"{after:%a}"[:2].upper() in rrule.partition("BYDAY=")[2].partition(";")[0]
+
+
+@pytest.mark.parametrize(
     "text",
-    # A year, weekday and day together, and days from the end have no expression; the rest is not systemd's.
+    # A year, and days from the end have no translation; the rest is not systemd's.
     [
         "2027-01-01 09:00",
-        "Fri *-*-13",
         "*-02~03",
         "0 9 * * *",
         "*/5 * * * *",
@@ -65,5 +94,5 @@ def test_seconds_and_zone_are_kept() -> None:
         "0 9 * * MON",
     ],
 )
-def test_what_cron_cannot_say_or_systemd_would_refuse_is_not_translated(text: str) -> None:
+def test_what_cannot_be_said_or_systemd_would_refuse_is_not_translated(text: str) -> None:
     assert on_calendar(text) is None

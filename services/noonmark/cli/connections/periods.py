@@ -139,6 +139,7 @@ def read_time(
     """
     if given is None:
         return None
+    check_zone(zone)
     now = now or datetime.now(UTC)
     text = given.strip()
     if _NUMBER.fullmatch(bare := _AROUND.sub("", text)):
@@ -220,6 +221,15 @@ def _offset(offset: timedelta) -> str:
     """Return the offset of a local time, in whole minutes: `+01:00`."""
     minutes = round(offset.total_seconds() / 60)
     return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def check_zone(name: str | None) -> None:
+    """Refuse a wrong value of --zone, also where no time needs it.
+
+    Raises:
+        CliError: the zone does not exist.
+    """
+    _zone_of(name)
 
 
 def _zone_of(name: str | None) -> Zone:

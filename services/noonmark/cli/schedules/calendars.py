@@ -18,6 +18,7 @@ from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import namespace_of
 from noonmark.cli.connections.namespace_hints import without_jobs
 from noonmark.cli.schedules import calendar_edits
+from noonmark.cli.terminal.json_values import is_json_file, json_place
 from noonmark.cli.terminal.options import AsJson
 from noonmark.cli.terminal.output import Column, Row, field, show_fields, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read
@@ -217,8 +218,13 @@ def _read_file(file: str) -> object:
         raise CliError(f"{label} is longer than {_MAX_FILE_BYTES:,} characters", ExitCode.USAGE)
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
-        return _read_yaml(text, label)
+    except (ValueError, RecursionError) as error:
+        if not is_json_file(file):
+            return _read_yaml(text, label)
+        line, column, reason = json_place(error)
+        raise CliError(
+            f"{label} is not JSON: line {line}, column {column}: {reason}", ExitCode.USAGE
+        ) from error
 
 
 def _read_yaml(text: str, label: str) -> object:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from noonmark.cli.schedules.problems import InputError
+from noonmark.cli.terminal.json_values import is_json_file, json_place
 from noonmark.cli.terminal.problems import cannot_read
 from noonmark.cli.terminal.yaml_text import loader, yaml_problem
 from noonmark.core.calendars.calendar import Calendar, CalendarError
@@ -97,13 +98,19 @@ def _text_of(file: str, option: str) -> str:
 
 
 def _documents(text: str, file: str) -> list[Any]:
+    text = text.removeprefix("\ufeff")
     try:
         return [json.loads(text)]
     except RecursionError:
         raise InputError("file", f"{_label(file)} is nested too deeply") from None
-    except ValueError:
-        pass
-    return _json_lines(text, file) or _yaml(text, file)
+    except ValueError as error:
+        broken = error
+    if (found := _json_lines(text, file)) is not None:
+        return found
+    if is_json_file(file) and text.strip():
+        line, column, reason = json_place(broken)
+        raise InputError("file", f"{_label(file)} is not JSON: line {line}, column {column}: {reason}")
+    return _yaml(text, file)
 
 
 def _json_lines(text: str, file: str) -> list[Any] | None:

@@ -232,8 +232,10 @@ def _at_pointer(value: object, pointer: str) -> object:
     return value
 
 
-def read_instant(given: str | None, option: str, zone: str | None) -> datetime | None:
+def read_instant(given: str | None, option: str, zone: str | None, *, ahead: bool = False) -> datetime | None:
     """Parse an instant, in the forms of all commands; a schedule can be previewed in any year.
+
+    With `ahead`, a span such as `15m` is from now on, not ago.
 
     Raises:
         InputError: it is not an instant, or the zone has no such time.
@@ -247,7 +249,7 @@ def read_instant(given: str | None, option: str, zone: str | None) -> datetime |
     except (ValueError, OverflowError):
         pass
     try:
-        return read_time(given, zone, option=f"--{option}")
+        return read_time(given, zone, option=f"--{option}", ahead=ahead)
     except CliError as error:
         raise InputError("zone" if str(error).startswith("--zone") else option, str(error)) from None
 

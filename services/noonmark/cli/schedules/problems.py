@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
-from noonmark.core.cron.foreign import translation
 from noonmark.core.schedule_error import ScheduleError
+from noonmark.core.schedules.documents import advice_on
 
 _FIELD_OF: Final = {"timezone": "zone", "exclude": "exclude_calendar", "include": "include_calendar"}
 """Fields of documents whose options have other names."""
@@ -28,7 +29,7 @@ _UNDERSCORED: Final = re.compile(
     r"(?: '(\w+)'(?= (?:reads|means|is not allowed)|\)))?"
 )
 
-_WRITE: Final = re.compile(r"; write (\{.*\})$", re.DOTALL)
+_WRITE: Final = re.compile(r"\bwrite (?=\{)")
 _FILE: Final = re.compile(r".+\.(?:ya?ml|json|jsonl|ndjson)", re.IGNORECASE)
 
 
@@ -79,7 +80,19 @@ def of_document(error: ScheduleError, text: object, pointer: str) -> InputError:
 
 def in_option_words(message: str) -> str:
     """Return a message with the names of options instead of fields: --zone for timezone."""
-    message = _WRITE.sub(_as_options, message)
+    # What it advises to write is translated as a document: its values are not words of the message.
+    found, begun = [], 0
+    for advice in _WRITE.finditer(message):
+        try:
+            document, length = json.JSONDecoder().raw_decode(message[advice.end() :])
+        except ValueError:
+            continue
+        found += [_in_option_words(message[begun : advice.end()]), _as_options(document)]
+        begun = advice.end() + length
+    return "".join([*found, _in_option_words(message[begun:])])
+
+
+def _in_option_words(message: str) -> str:
     message = (
         _LEADING.sub(lambda found: f"--{found[0]}", message, count=1) if _LEADING.match(message) else message
     )
@@ -90,13 +103,10 @@ def in_option_words(message: str) -> str:
     )
 
 
-def _as_options(found: re.Match[str]) -> str:
-    """Return the advice to write a document as the advice to write options."""
-    try:
-        document = json.loads(found[1])
-    except ValueError:
-        return found[0]
-    return f"; write {' '.join(f'--{key} {shlex.quote(str(value))}' for key, value in document.items())}"
+def _as_options(document: Mapping[str, object]) -> str:
+    """Return the options of a schedule, as they are typed."""
+    names = {key: _FIELD_OF.get(key, key).replace("_", "-") for key in document}
+    return " ".join(f"--{names[key]} {shlex.quote(str(value))}" for key, value in document.items())
 
 
 def unexpected(words: list[str], cron: str | None) -> InputError:
@@ -110,9 +120,8 @@ def unexpected(words: list[str], cron: str | None) -> InputError:
         advice = "use options for a schedule, or -f FILE for documents"
     else:
         whole = " ".join(words)
-        found = translation(whole)
-        other = in_option_words(f"; {found.rpartition('; ')[2]}") if found and found.endswith("}") else None
-        advice = other.removeprefix("; ") if other else f"write --cron {_quoted(whole)}"
+        found = advice_on(whole)
+        advice = f"write {_as_options(found.document) if found else f'--cron {_quoted(whole)}'}"
     return InputError(None, f"unexpected argument {_quoted(words[0])}; {advice}")
 
 

@@ -11,10 +11,11 @@ from typing import Any, Final
 from noonmark.cli.schedules.files import Documents, read_calendars, read_file
 from noonmark.cli.schedules.input import Reading, Subject, read_count, read_every, read_instant
 from noonmark.cli.schedules.problems import InputError, unexpected
-from noonmark.core.instants import shortened
+from noonmark.core.instants import format_instant, shortened
 
 MAX_RUNS: Final = 1_000_000_000
 _KINDS: Final = ("cron", "rrule", "every", "at")
+_INSTANTS: Final = ("at", "start", "end")
 _CALENDARS: Final = ("exclude", "include", "on_holiday")
 _OF_A_JOB: Final = frozenset({
     "name", "type", "handler", "schedule", "run_at", "payload", "namespace", "specversion", "data"
@@ -185,6 +186,9 @@ def _document(given: dict[str, Any], zone: str | None) -> dict[str, Any]:
     document = {key: value for key, value in given.items() if key not in _CALENDARS}
     if zone is not None:
         document["timezone"] = zone
+    for key in _INSTANTS:
+        if (at := read_instant(given.get(key), key, zone, ahead=True)) is not None:
+            document[key] = format_instant(at)
     if "every" in given:
         document["every"] = read_every(given["every"])
     if "rrule" in given:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from noonmark.cli.submissions.shown_jobs import documents_in
+from noonmark.cli.terminal.json_values import is_json_file, json_place
 from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".jsonl")
@@ -181,7 +182,7 @@ def _documents(text: str, file: str) -> Iterator[Source | Problem]:
     lines = _json_lines(text)
     if lines is None:
         whole = _json(text, file)
-        yield from _yaml(text, file) if whole is None else whole
+        yield from whole if isinstance(whole, list) else _not_json(text, file, whole)
         return
     for number, line in lines:
         try:
@@ -197,8 +198,17 @@ def _json_lines(text: str) -> list[tuple[int, str]] | None:
     return lines if len(lines) > 1 and objects else None
 
 
-def _json(text: str, file: str) -> list[Source | Problem] | None:
-    """Return the documents of a JSON file, those of a list one by one; None if it is not JSON.
+def _not_json(text: str, file: str, error: ValueError | RecursionError) -> Iterator[Source | Problem]:
+    """Yield what a text is that is not JSON: YAML, or a problem if its name says JSON."""
+    if not is_json_file(file) or not text.strip():
+        yield from _yaml(text, file)
+        return
+    line, column, reason = json_place(error)
+    yield Problem(file, line, "", f"is not JSON: column {column}: {reason}")
+
+
+def _json(text: str, file: str) -> list[Source | Problem] | ValueError | RecursionError:
+    """Return the documents of a JSON file, those of a list one by one; the error if it is not JSON.
 
     YAML does not read JSON's escapes beyond the BMP, so YAML is used only for the line numbers.
     """
@@ -208,8 +218,8 @@ def _json(text: str, file: str) -> list[Source | Problem] | None:
 
     try:
         data = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    except (ValueError, RecursionError) as error:
+        return error
     try:
         node = yaml.compose(text, loader())
     except (yaml.YAMLError, RecursionError, ValueError):

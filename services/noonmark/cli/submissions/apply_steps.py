@@ -121,11 +121,8 @@ def apply_sources(
     with client(operator_settings()) as api:
         home = namespace or api.namespace or _home(api)
         documents = [(source, declared(source, home, set_name)) for source in sources]
-        unusable = {id(source): problem for source in sources if (problem := unfit(source)) is not None}
-        problems += unusable.values()
         # Even if there are problems already: report all of them at once.
-        fit = [(source, document) for source, document in documents if id(source) not in unusable]
-        steps = list(_plan(api, fit, problems))
+        steps = list(_plan(api, documents, problems))
         problems += doubles(steps)
         _refuse(in_order(problems), as_json=as_json)
         if prune:
@@ -156,7 +153,7 @@ def _plan(
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for this command only
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        steps = pool.map(lambda one: _find_job(api, *one), documents)
+        steps = pool.map(lambda one: find_step(api, *one), documents)
         for number, found in enumerate(steps, start=1):
             _progress(number, len(documents))
             if isinstance(found, Step):
@@ -165,23 +162,42 @@ def _plan(
                 problems += found
 
 
-def _find_job(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
-    """Return the step for a document, or the problems that the API reports."""
+def find_step(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
+    """Return the step for a document, or all its problems: why it cannot be declared, and the API's."""
     from noonmark.client import ApiError  # noqa: PLC0415
 
+    unusable = unfit(source)
     try:
-        return _step(api, source, document)
+        shown = api.request("POST", "/v1/preview", json={"document": document, "count": 2}).data
+        lacks = list(_problems(source, shown.get("problems", ())))
+        found = lacks if unusable is not None else _step(api, source, document, shown, lacks)
     except ApiError as error:
         if error.status not in _REFUSALS:
             raise
         whole = source.problem("", error.detail or error.title)
-        return list(_problems(source, error.errors)) or [whole]
+        found = list(_problems(source, error.errors)) or [whole]
+    if unusable is None or isinstance(found, Step):
+        return found
+    return [unusable, *(one for one in found if one.pointer not in {"", unusable.pointer})]
 
 
-def _step(api: Client, source: Source, document: dict[str, Any]) -> Step | list[Problem]:
-    # The server fills in the defaults, so that the comparison uses the resulting document.
-    shown = api.request("POST", "/v1/preview", json={"document": document, "count": 2}).data
-    wanted, lacks = shown["document"], list(_problems(source, shown.get("problems", ())))
+def _step(
+    api: Client,
+    source: Source,
+    document: dict[str, Any],
+    shown: Mapping[str, Any],
+    lacks: list[Problem],
+) -> Step | list[Problem]:
+    """Return the step for a document.
+
+    Args:
+        api: client of the API.
+        source: source of the document.
+        document: the document to send.
+        shown: its preview: the server fills in the defaults, so that the comparison uses the result.
+        lacks: what no live worker can run of it.
+    """
+    wanted = shown["document"]
     namespace, name = wanted["namespace"], wanted["name"]
     listed = find_named(api, name, namespace)
     if listed is None:

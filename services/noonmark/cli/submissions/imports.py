@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from noonmark.cli.connections.periods import TIMES, read_time
+from noonmark.cli.connections.periods import TIMES, check_zone, read_time
 from noonmark.cli.terminal.bulk_requests import DryRun, progress
 from noonmark.cli.terminal.options import AsJson, duration_option
 from noonmark.cli.terminal.output import Column, counted, field, printable, show_json, show_list
@@ -98,6 +98,8 @@ def crontab(
     from noonmark.cli.submissions.crontab_jobs import Rules, convert  # noqa: PLC0415 - for this command only
 
     use_named_zone_data()
+    if zone is not None:
+        check_zone(zone)
     read, system = _read(file, system=system_form or (None if not user_form else False))
     named_zone = zone or local_zone()
     rules = Rules(named_zone, frozenset(user or ()), allow_shell, prefix, namespace, pool, timeout)

@@ -37,6 +37,18 @@ def read_json_option(given: str | None, option: str) -> Any:
         raise CliError(f"{place} is not JSON: {error}{_hint(given, option)}", ExitCode.USAGE) from error
 
 
+def is_json_file(file: str) -> bool:
+    """Return whether a file is JSON by its name, so that it is not read as YAML."""
+    return file.lower().endswith(".json")
+
+
+def json_place(error: ValueError | RecursionError) -> tuple[int, int, str]:
+    """Return line and column, both from 1, and reason of the error of a parser of JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.lineno, error.colno, error.msg
+    return 1, 1, "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
 def reads_stdin(given: str | None) -> bool:
     """Return whether the value of a JSON option comes from standard input."""
     return given == "@-"

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from noonmark.core.calendars.calendar import Calendar
 from noonmark.core.calendars.selection import HolidayRule, parse_holidays
 from noonmark.core.cron.expression import is_hashed
+from noonmark.core.cron.foreign import Foreign
 from noonmark.core.instants import as_utc, format_instant, shortened, type_name
 from noonmark.core.rrule.recurrence_set import MAX_RULES
 from noonmark.core.schedule_error import ScheduleError
+from noonmark.core.schedules.advice import advised, with_accepted_advice
 from noonmark.core.schedules.fields import (
     read_bounds,
     read_choice,
@@ -291,7 +293,18 @@ def _cron(
     try:
         return Cron(expression, dialect, seconds_field, seed, **shared.clock(), **shape)
     except ScheduleError as error:
-        raise _below(error, pointer) from None
+        message = with_accepted_advice(error.message, expression, _read_advice)
+        told = ScheduleError(error.pointer, message, error.position, error.field)
+        raise _below(told, pointer) from None
+
+
+def advice_on(text: str) -> Foreign | None:
+    """Return what a text is that is no schedule, and a schedule to write instead; None: not recognized."""
+    return advised(text, _read_advice)
+
+
+def _read_advice(document: dict[str, object]) -> Schedule:
+    return read_document(document, Context(datetime(2026, 1, 1, tzinfo=UTC)))
 
 
 def _every(
