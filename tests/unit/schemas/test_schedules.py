@@ -269,7 +269,7 @@ MEANINGLESS: list[tuple[object, str, str]] = [
     ({"rrule": "FREQ=DAILY;COUNT=2", "dtstart": "2020-01-01T00:00:00"}, "", "no instant after the job's creation"),
     ({"rrule": "DTSTART;TZID=Europe/Berlin:20260105T090000\nRRULE:FREQ=DAILY"}, "/rrule", "give that zone in 'timezone'"),
     ({**NINE, "timezone": "Europe/Berln"}, "/timezone", "did you mean 'Europe/Berlin'"),
-    ({**NINE, "timezone": "+02:00"}, "/timezone", "use an IANA name"),
+    ({**NINE, "timezone": "+02:00"}, "/timezone", "an IANA name"),
     ({"every": 5, "timezone": "Mars/Base"}, "/timezone", "is not in zone data"),
     ({"any": [NINE], "timezone": "Mars/Base"}, "/timezone", "is not in zone data"),
     ({**NINE, "start": "2026-06-01"}, "/start", "is not an instant"),
