@@ -255,10 +255,10 @@ def test_a_calendar_that_is_not_there_is_a_sentence(noonmark, command):
         (["--file", "bad.yaml"], "bad.yaml is neither JSON nor YAML: line "),
         (["--file", "list.json"], "list.json: calendar is an array; expected an object"),
         (["--file", "wrong.yaml"], "wrong.yaml: dates[0] is 'soon', which is not a date; expected"),
-        (["--date", "25.12.2026"], "dates[0] is '25.12.2026', which is not a date"),
+        (["--date", "25.12.2026"], "--date is '25.12.2026', which is not a date"),
         (["--range", "2026-12-25"], "--range '2026-12-25' has no end; write both days"),
-        (["--range", "2026-12-25..x"], "ranges[0].last is 'x', which is not a date"),
-        (["--weekday", "SAX"], "weekdays[0] is 'SAX'; expected MON"),
+        (["--range", "2026-12-25..x"], "--range is 'x', which is not a date"),
+        (["--weekday", "SAX"], "--weekday is 'SAX'; expected MON"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

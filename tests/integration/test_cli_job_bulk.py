@@ -128,9 +128,9 @@ def test_wrong_usage_is_told(database, words, code, told):
 
 def test_a_trigger_says_what_has_become_of_its_run(database):
     assert " is queued; `noonmark run logs -f " in call("job", "trigger", "other").stdout
-    again = shown("job", "trigger", "other")
+    again = shown("job", "trigger", "other", code=1)
     assert (again["state"], again["reason"]) == ("skipped", "overlap")
-    told = call("job", "trigger", "other").stdout
+    told = call("job", "trigger", "other", code=1).stdout
     assert " is skipped and will not run (overlap): `noonmark why " in told
     call("job", "pause", "report-0")
     assert " waits (paused): `noonmark why " in call("job", "trigger", "report-0").stdout

@@ -186,11 +186,11 @@ class Starter:
             self._lease.lapse(self._lease.identity.worker)
             self._put_back(fresh)
             return False
-        hit("worker.after_start")
         refused = set(started.refused)
         accepted = [d for d in fresh if d.start_request not in refused] if refused else fresh
         begun = {delivery.start_request.run_id.int: delivery for delivery in accepted}
         try:
+            hit("worker.after_start")
             runs = self._without_forged(connection, begun, started.runs)
         except psycopg.Error:
             self._put_back(fresh)  # the start statement returns those that it has started again
