@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _METADATA_SECONDS = 5.0
 _SEND_SECONDS = 15.0
+_CAUSE_SECONDS = 0.5
 
 
 def submit(
@@ -260,6 +261,9 @@ def send(
             producer.produce(topic, value, key, headers=list(headers), on_delivery=noted)
             producer.poll(0)
         left = producer.flush(_SEND_SECONDS + 5)
+        if errors:
+            # What has ended the producer can come after the reports of the records that fail for it.
+            producer.poll(_CAUSE_SECONDS)
     except (KafkaException, SystemError) as error:
         # It comes first: records that fail because the producer has ended say only that it has.
         if (found := cause_of(error, KafkaException)) is None:
