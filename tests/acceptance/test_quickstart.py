@@ -109,7 +109,7 @@ def wait_for(found: Callable[[], bool], what: str, seconds: float = 60.0) -> Non
         time.sleep(0.2)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_every_command_of_the_pages_works_and_shows_what_it_is_there_to_show(tmp_path: Path, capsys):
     tmp_path.chmod(0o711)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

@@ -20,7 +20,7 @@ from noonmark.cli.terminal.problems import CliError, ExitCode, broker_away, righ
 from noonmark.core.causes import cause_of
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import KafkaError, Message, Producer
 
     from noonmark.settings import Settings
 
@@ -261,17 +261,28 @@ def send(
             producer.produce(topic, value, key, headers=list(headers), on_delivery=noted)
             producer.poll(0)
         left = producer.flush(_SEND_SECONDS + 5)
-        if errors:
-            # What has ended the producer can come after the reports of the records that fail for it.
-            producer.poll(_CAUSE_SECONDS)
     except (KafkaException, SystemError) as error:
         # It comes first: records that fail because the producer has ended say only that it has.
         if (found := cause_of(error, KafkaException)) is None:
             raise
         errors.insert(0, found.args[0])
+    if errors:
+        errors[:0] = _causes(producer)
     if errors or left:
         raise _unsent(settings.kafka_bootstrap, topic, errors, left)
     return [positions[index] for index in range(len(records))]
+
+
+def _causes(producer: Producer) -> list[KafkaError]:
+    """Return what has ended a producer: it can come after the errors of the records that fail for it."""
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    try:
+        producer.poll(_CAUSE_SECONDS)
+    except (KafkaException, SystemError) as error:
+        found = cause_of(error, KafkaException)
+        return [found.args[0]] if found is not None else []
+    return []
 
 
 def _unsent(bootstrap: str, topic: str, errors: Sequence[KafkaError], left: int) -> CliError:
