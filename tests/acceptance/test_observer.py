@@ -178,16 +178,15 @@ def test_each_kind_of_alert_is_raised_once_and_resolved(
     noonmark.wait(lambda: changes(noonmark) == expected, "every change in the topic", 30)
     assert set(raised) == kinds
     # Late are the run of one job and the instant of another; everything else is one thing that is wrong.
-    # On a busy machine, more than five seconds can pass without an outcome of a second job, too.
-    assert raised - Counter(silent=raised["silent"] - 1) == Counter({**dict.fromkeys(kinds, 1), "late": 2})
-    assert raised["silent"] <= 2
+    assert raised == Counter({**dict.fromkeys(kinds, 1), "late": 2})
     assert second.stop() == 0
 
 
 _ALL_KINDS = {
     **QUICK,
     "late_after_seconds": "1",
-    "silent_after_seconds": "5",
+    # Silence of a few seconds can come twice on a busy machine.
+    "silent_after_seconds": "30",
     "stuck_runs": "1",
     "stuck_after_seconds": "5",
     "runaway_min_seconds": "1",

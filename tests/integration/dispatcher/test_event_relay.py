@@ -1,4 +1,4 @@
-"""The relay of events on a real Kafka: what cannot be sent stands in nobody's way, and nothing is lost."""
+"""The relay of events on a real Kafka: what cannot be sent holds up nothing else, and nothing is lost."""
 
 from __future__ import annotations
 

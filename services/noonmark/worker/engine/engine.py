@@ -141,7 +141,7 @@ class Engine:
                 backoff.wait(threading.Event())
         self._close()
         if self._resources.are_lost:
-            raise UnusableProcessError(self._check_resources())
+            raise UnusableProcessError
 
     def _work(self, connection: psycopg.Connection, stop: threading.Event, backoff: Backoff) -> bool:
         while not stop.is_set():

@@ -25,11 +25,16 @@ _NAMES: Final = {
     if name.startswith("RLIMIT_")
 }
 
+_USED_UP: Final = "no file or connection can be opened: handlers have used up the file descriptors"
+
 _log = get_logger()
 
 
 class UnusableProcessError(RuntimeError):
     """Handlers have left the process in a state in which no run can be executed; a new one can."""
+
+    def __init__(self) -> None:
+        super().__init__(_USED_UP)
 
 
 class ProcessResources:
@@ -79,5 +84,5 @@ def _why_no_file_opens() -> str:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:
         if error.errno in {errno.EMFILE, errno.ENFILE}:
-            return "no file or connection can be opened: handlers have used up the file descriptors"
+            return _USED_UP
     return ""
