@@ -76,8 +76,7 @@ def test_a_run_that_is_done_at_most_once_is_never_begun_again(noonmark: Cluster,
     other = noonmark.start("worker")[0]
     noonmark.wait(lambda: len(begun(noonmark, often, other)) == 4, "the others to be taken up", 30)
     gate.touch()
-    noonmark.assert_clean(often)
-    noonmark.assert_clean(once)
+    noonmark.assert_clean(often, once)
     assert noonmark.states(once.namespace) == {"unknown": 4}
     assert len(noonmark.calls(once.namespace)) == 4
 

@@ -186,8 +186,7 @@ def test_releases_side_by_side_lose_nothing_there_and_back(
             rehearsal.replace(again, "new")
         assert publisher.failure is None, publisher.failure
         took = time.monotonic() - began
-        for load in (publisher.load, recurring, rehearsal.by_api):
-            noonmark.assert_clean(load, within=90)
+        noonmark.assert_clean(publisher.load, recurring, rehearsal.by_api, within=90)
         lines = [line for node in noonmark.nodes for line in node.log(10_000).splitlines()]
         assert not [line for line in lines if '"level":"critical"' in line or '"level":"error"' in line]
         runs, worst, losses = noonmark.rows(

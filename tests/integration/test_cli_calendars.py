@@ -273,7 +273,7 @@ def test_what_is_wrong_with_a_calendar_is_told_with_its_place(noonmark, tmp_path
 
 
 def test_a_name_that_is_none_and_a_file_that_is_none_are_told(noonmark, tmp_path):
-    with pytest.raises(CliError, match="'US' is not a valid calendar name: use 1 to 63 of"):
+    with pytest.raises(CliError, match="'US' is not a valid calendar name; expected 1 to 63 of"):
         noonmark("set", "US", "--date", "2026-12-25")
     (tmp_path / "x.ics").write_text("<html>")
     with pytest.raises(CliError, match=r"x\.ics: is not an iCalendar file"):

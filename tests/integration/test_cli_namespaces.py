@@ -48,7 +48,7 @@ def test_a_namespace_is_set_listed_paused_shown_and_resumed(noonmark, jobs):
     ("arguments", "told"),
     [
         (("set", "shop", "--timezone", "Europe/Berln"), "did you mean 'Europe/Berlin'"),
-        (("set", "Shop", "--timezone", "UTC"), "'Shop' is not a valid namespace name: use 1 to 63 of"),
+        (("set", "Shop", "--timezone", "UTC"), "'Shop' is not a valid namespace name; expected 1 to 63 of"),
         (("pause", "a.b"), "'a.b' is not a valid namespace name"),
         (("resume", "shop", "--missed", "some"), "some"),
         (("set", "shop"), "--timezone"),

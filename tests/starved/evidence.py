@@ -25,6 +25,8 @@ class Suffered:
         registrations: number of leases taken.
         killed: workers that their heartbeat process killed.
         late: largest and median seconds between an instant and its first start.
+        latest: what the run with the largest executes.
+        waited: hand-backs of runs for which no child process was free in time; each starts once more.
     """
 
     runs: int
@@ -35,6 +37,8 @@ class Suffered:
     registrations: int
     killed: list[str]
     late: tuple[float, float]
+    latest: str
+    waited: int
 
     def lines(self, title: str, starver: Starver, workers: int) -> Iterator[str]:
         """The figures for people."""
@@ -48,7 +52,11 @@ class Suffered:
         )
         yield (
             f"  {self.lapses} leases lapsed, {self.registrations - workers} re-registrations,"
-            f" {len(self.killed)} workers killed; late p50 {self.late[1]:.1f} s, max {self.late[0]:.1f} s"
+            f" {len(self.killed)} workers killed"
+        )
+        yield (
+            f"  late p50 {self.late[1]:.1f} s, max {self.late[0]:.1f} s ({self.latest});"
+            f" {self.waited} times handed back because no process was free"
         )
 
 
@@ -63,6 +71,14 @@ def suffered(noonmark: Cluster, load: Load) -> Suffered:
         " from runs where namespace = %s and started_at is not null and attempt = 1 and losses = 0",
         ns,
     )
+    first = "r.started_at is not null and r.attempt = 1 and r.losses = 0"
+    latest = noonmark.rows(
+        "select coalesce(j.work ->> 'handler', j.work ->> 'type')"
+        f" from runs r join jobs j on j.id = r.job_id where r.namespace = %s and {first}"
+        f" order by r.started_at - r.scheduled_for desc limit 1",
+        ns,
+    )
+    handed_back = [line for node in noonmark.nodes for line in node.lines() if line.get("event") == "runs_handed_back"]
     return Suffered(
         runs=noonmark.value("select count(*) from runs where namespace = %s", ns),
         dead_of_loss=noonmark.value(f"select count(*) from runs where namespace = %s and {dead}", ns),
@@ -72,6 +88,8 @@ def suffered(noonmark: Cluster, load: Load) -> Suffered:
         registrations=noonmark.value("select count(*) from workers"),
         killed=[node.name for node in noonmark.nodes if node.logged("worker_killed")],
         late=(most, middle),
+        latest=str(latest[0][0]) if latest else "none",
+        waited=sum(line["count"] for line in handed_back if line["why"] == "no process was free"),
     )
 
 

@@ -55,6 +55,9 @@ def test_a_key_that_means_nothing_is_refused_with_the_field(api):
         problem = made(api, 422, **body)
 
         assert [item["pointer"] for item in problem["errors"]] == [pointer], body
+        # Where a rule has allowed values, they are given apart from what is wrong.
+        says_itself = "leave" in problem["errors"][0]["message"]
+        assert bool(problem["errors"][0]["expected"]) is not says_itself, problem
 
 
 def test_an_admin_of_a_namespace_makes_keys_for_it_and_no_further(api, token):

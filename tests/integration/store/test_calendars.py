@@ -94,7 +94,7 @@ def test_contents_are_kept_once_for_all_names(world):
 
 @pytest.mark.parametrize("name", ["", "US", "a/b", "-a", "a" * 64, "a b"])
 def test_a_name_that_is_none_is_refused(world, name):
-    with pytest.raises(CalendarError, match="is not a valid calendar name: use 1 to 63 of"):
+    with pytest.raises(CalendarError, match="is not a valid calendar name; expected 1 to 63 of"):
         set_calendar(world.db, "tests", name, XMAS)
 
 

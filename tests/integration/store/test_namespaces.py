@@ -70,7 +70,7 @@ def test_a_name_that_is_none_is_refused(world, name):
         lambda: pause_namespace(world.db, name),
         lambda: resume_namespace(world.db, name),
     ):
-        with pytest.raises(NamespaceNameError, match="is not a valid namespace name: use 1 to 63 of"):
+        with pytest.raises(NamespaceNameError, match="is not a valid namespace name; expected 1 to 63 of"):
             order()
     assert world.count("namespaces") == 0
 

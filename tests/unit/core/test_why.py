@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from noonmark.core.planning.promotion import GateLimit
-from noonmark.core.states import Lane, RunState, SkipReason, WaitReason
+from noonmark.core.states import Lane, Origin, RunState, SkipReason, WaitReason
 from noonmark.core.transitions import TERMINAL
 from noonmark.core.why.answers import (
     REMEDIES,
@@ -357,6 +357,28 @@ def test_a_summary_counts_with_all_its_instants():
         "the last 15 instants, from 2026-06-01T11:45:00Z to 2026-06-01T11:59:00Z, were skipped: look_back:"
         " it was older than the job's misfire.look_back_seconds"
     )
+
+
+def test_a_skipped_trigger_is_no_instant_of_the_schedule():
+    triggered = ended(RunState.SKIPPED, "overlap", origin="manual", scheduled_for=ago(20))
+    planned = ended(RunState.SKIPPED, "overlap", scheduled_for=ago(80))
+
+    found = explain(facts(runs=[triggered, planned], timer=LATER))
+
+    assert found[0].sentence == (
+        "the run triggered at 2026-06-01T11:59:40Z was skipped: overlap: another run of the job was unfinished"
+    )
+    assert found[0].facts["instants"] == 1
+    assert "trigger it again" in found[0].remedy
+
+
+@pytest.mark.parametrize("origin", list(Origin))
+def test_skipped_runs_of_every_origin_are_explained(origin: Origin):
+    skipped = [
+        ended(RunState.SKIPPED, "overlap", id=UUID(int=n), origin=origin.value, scheduled_for=ago(n)) for n in (20, 80)
+    ]
+    assert first(facts(run=skipped[0])).endswith("was skipped: overlap: another run of the job was unfinished")
+    assert explain(facts(runs=skipped, timer=LATER))[0].facts["instants"] == 2
 
 
 def test_the_run_that_skips_others_is_named_while_it_is_unfinished():

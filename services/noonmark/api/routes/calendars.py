@@ -151,7 +151,7 @@ def _parse(body: Mapping[str, Any]) -> core.Calendar:
     try:
         return core.Calendar.parse(body)
     except CalendarError as error:
-        raise Refused([FieldError(error.pointer, error.message)]) from error
+        raise Refused([FieldError.from_text(error.pointer, error.message)]) from error
 
 
 def _entries_without(entries: Mapping[str, list[Any]], others: Mapping[str, list[Any]]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def create(
             act.object = f"key:{made.row.key_id}"
             act.after = _shown(made.row)
     except KeyRequestError as error:
-        refused = Refused([FieldError(error.pointer, str(error))])
+        refused = Refused([FieldError.from_text(error.pointer, str(error))])
         raise ProblemError.of_refused(refused, INVALID) from None
     except KeyNotAllowedError as error:
         raise ProblemError(FORBIDDEN, str(error)) from None

@@ -75,7 +75,7 @@ def put_limit(
             limits.set_limit(raw, where, name, wanted)
         except LimitError as error:
             # Everything else was checked before; the store's message names command-line options.
-            raise Refused([FieldError("/burst", str(error).replace("--", ""))]) from error
+            raise Refused([FieldError.from_text("/burst", str(error).replace("--", ""))]) from error
         after = _find(raw, where, name)
         assert after is not None
         act.before, act.after = _audit_fields(before), _audit_fields(after)
@@ -119,7 +119,7 @@ def _figures(given: LimitFigures) -> Figures:
     try:
         count, seconds = limits.parse_rate(given.rate) if given.rate is not None else (None, None)
     except LimitError as error:
-        raise Refused([FieldError("/rate", str(error))]) from error
+        raise Refused([FieldError.from_text("/rate", str(error))]) from error
     return Figures(given.max_running, count, seconds, given.burst)
 
 

@@ -94,7 +94,7 @@ def put_namespace(
         try:
             namespaces.set_timezone(raw, name, settings.timezone)
         except ZoneError as error:
-            raise Refused([FieldError("/timezone", error.message)]) from error
+            raise Refused([FieldError.from_text("/timezone", error.message)]) from error
         namespaces.mark_cap(raw, name, settings.max_in_flight)
         namespaces.set_max_jobs(raw, name, settings.max_jobs)
         after = _read(raw, name)

@@ -149,7 +149,7 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         Blocker.CALLBACK: "Have the target report with its token, or wait for the deadline;"
         " `noonmark run cancel {run}` cancels the run.",
         Blocker.SKIPPED_OVERLAP: "Shorten the runs, lengthen the schedule, or choose another overlap rule:"
-        " `queue_one`, `cancel_running` or `allow`.",
+        " `queue_one`, `cancel_running` or `allow`. A skipped trigger is not made up for: trigger it again.",
         Blocker.MISFIRED: "If late is better than never, raise misfire.grace_seconds or choose another"
         " misfire policy; `noonmark backfill` runs the skipped instants.",
         Blocker.COALESCED: "Choose the misfire policy `fire_all` if each instant must run;"

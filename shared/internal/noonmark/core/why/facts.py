@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from noonmark.core.planning.promotion import GateLimit
-from noonmark.core.states import RunState
+from noonmark.core.states import Origin, RunState
 
 UNFINISHED: Final = frozenset(
     {RunState.WAITING, RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.CANCELLING}
@@ -65,6 +65,7 @@ class RunFacts(NamedTuple):
         lost_at, lost_worker, lost_attempt: of its last recorded attempt, if that lost its worker; release 0.2
             did not record which worker it was.
         fault: which row that must continue it is missing, a key of `stranded.RUN_FAULTS`; None: none is.
+        origin: what created it, an `Origin`.
     """
 
     id: UUID
@@ -101,6 +102,7 @@ class RunFacts(NamedTuple):
     lost_worker: int | None = None
     lost_attempt: int | None = None
     fault: str | None = None
+    origin: str = Origin.SCHEDULE.value
 
     @property
     def unfinished(self) -> bool:

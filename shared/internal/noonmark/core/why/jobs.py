@@ -128,7 +128,10 @@ def _of_past(facts: Facts, *, alone: bool) -> Iterator[Answer]:
         return
     last = facts.runs[0]
     skipped = list(
-        takewhile(lambda run: run.state == RunState.SKIPPED and run.reason == last.reason, facts.runs)
+        takewhile(
+            lambda run: run.state == RunState.SKIPPED and (run.reason, run.origin) == (last.reason, last.origin),
+            facts.runs,
+        )
     )
     if skipped or alone:
         yield from of_ended(facts, skipped or [last])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from noonmark.core.states import RunState, SkipReason, WaitReason
+from noonmark.core.states import Origin, RunState, SkipReason, WaitReason
 from noonmark.core.why.answers import About, Answer, Blocker, Weight, ahead, answer, at, counted, lasting
 from noonmark.core.why.facts import Facts, GateFacts, RunFacts
 from noonmark.core.why.path import of_message, of_overdue, of_unsent, of_workers, stopped
@@ -34,6 +34,14 @@ _SKIPPED: Final = {
     SkipReason.START_DEADLINE: (Blocker.START_DEADLINE, "start_deadline: no worker started it in time"),
     SkipReason.CANCELLED: (Blocker.SKIPPED_CANCELLED, "cancelled: its job was cancelled before it ran"),
 }
+
+_MEANT: Final = {
+    Origin.SCHEDULE: ("instant", "instants"),
+    Origin.MANUAL: ("run triggered at", "triggered runs"),
+    Origin.BACKFILL: ("backfilled instant", "backfilled instants"),
+    Origin.EVENT: ("run of", "runs"),
+}
+"""What a skipped run stood for, one and several, by its origin."""
 
 
 def of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
@@ -377,11 +385,12 @@ def _skipped(facts: Facts, runs: Sequence[RunFacts], about: About) -> Answer:
     run = runs[0]
     code, words = _SKIPPED[SkipReason(run.reason or "")]
     instants = sum(one.instants for one in runs)
+    one, several = _MEANT[Origin(run.origin)]
     if instants == 1:
-        sentence = f"the instant {at(run.scheduled_for)} was skipped: {words}"
+        sentence = f"the {one} {at(run.scheduled_for)} was skipped: {words}"
     else:
         sentence = (
-            f"the last {instants:,} instants, from {at(runs[-1].scheduled_for)} to"
+            f"the last {instants:,} {several}, from {at(runs[-1].scheduled_for)} to"
             f" {at(run.last_scheduled_for or run.scheduled_for)}, were skipped: {words}"
         )
     holder = facts.slot if run.reason == SkipReason.OVERLAP else None

@@ -15,6 +15,7 @@ from noonmark.core.access.roles import EVERYWHERE, Permission, Principal, Role
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
+from noonmark.store.namespaces.namespaces import NAME_RULE
 
 LONGEST_NAME: Final = 100
 MOST_GRANTS: Final = 100
@@ -112,25 +113,30 @@ def check_new_key(wanted: NewKey) -> None:
         KeyRequestError: the first problem found.
     """
     if not 0 < len(wanted.name) <= LONGEST_NAME or not wanted.name.isprintable():
-        raise KeyRequestError("/name", f"a key needs a name of 1 to {LONGEST_NAME} printable characters")
+        raise KeyRequestError(
+            "/name", f"the name of the key is not valid; expected 1 to {LONGEST_NAME} printable characters"
+        )
     if not wanted.platform and not wanted.grants:
         raise KeyRequestError(
-            "/grants", "a key without a role has no permissions: grant a role in a namespace"
+            "/grants", "a key without a role has no permissions; expected a role in a namespace"
         )
     if wanted.platform and wanted.grants:
         raise KeyRequestError("/grants", "a platform key has every permission already: leave its grants out")
     if len(wanted.grants) > MOST_GRANTS:
-        raise KeyRequestError("/grants", f"a key has at most {MOST_GRANTS} grants")
+        raise KeyRequestError("/grants", f"the key has {len(wanted.grants)} grants; expected at most {MOST_GRANTS}")
     for place in wanted.grants:
         if place != EVERYWHERE and re.fullmatch(NAMESPACE_PATTERN, place) is None:
-            raise KeyRequestError("/grants", f"{place!r} is not a valid namespace name")
+            raise KeyRequestError("/grants", f"{place!r} is not a valid namespace name; expected {NAME_RULE}")
     if wanted.scopes is not None and not wanted.scopes:
         raise KeyRequestError("/scopes", "an empty list of scopes allows nothing: leave it out to allow all")
     if wanted.rate_per_minute is not None and not 1 <= wanted.rate_per_minute <= MOST_PER_MINUTE:
-        raise KeyRequestError("/rate_per_minute", f"use 1 to {MOST_PER_MINUTE} requests a minute")
+        raise KeyRequestError(
+            "/rate_per_minute",
+            f"{wanted.rate_per_minute} requests a minute are out of range; expected 1 to {MOST_PER_MINUTE}",
+        )
     if wanted.lives_seconds is not None and not 0 < wanted.lives_seconds <= LONGEST_LIFE_SECONDS:
         raise KeyRequestError(
-            "/expires_in_seconds", "the lifetime of a key must be above 0 s and at most ten years"
+            "/expires_in_seconds", "the lifetime of the key is out of range; expected above 0 s and at most ten years"
         )
 
 

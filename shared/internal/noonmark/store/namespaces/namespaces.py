@@ -210,7 +210,7 @@ def check_name(name: str) -> None:
         NamespaceNameError: it is not valid.
     """
     if not re.fullmatch(NAMESPACE_PATTERN, name):
-        raise NamespaceNameError(f"{name!r} is not a valid namespace name: use {NAME_RULE}")
+        raise NamespaceNameError(f"{name!r} is not a valid namespace name; expected {NAME_RULE}")
 
 
 def is_paused(connection: psycopg.Connection, name: str) -> bool:

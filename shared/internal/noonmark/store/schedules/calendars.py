@@ -253,7 +253,7 @@ def check_name(name: str) -> None:
         CalendarError: it is not valid.
     """
     if not NAME_PATTERN.fullmatch(name):
-        raise CalendarError("", f"{name!r} is not a valid calendar name: use {NAME_RULE}")
+        raise CalendarError("", f"{name!r} is not a valid calendar name; expected {NAME_RULE}")
 
 
 def _replan(connection: psycopg.Connection, namespace: str, name: str, digest: str) -> CalendarChange:

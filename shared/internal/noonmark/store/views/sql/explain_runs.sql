@@ -21,7 +21,7 @@ select run.id, run.job_id, run.scheduled_for, run.last_scheduled_for, run.state,
                case when callback.fence is distinct from run.fence then 'no_callback'
                     when deadline.fire_at is null then 'no_deadline'
                     when deadline.fire_at >= '9999-12-31 00:00+00' then 'never' end
-       end as fault
+       end as fault, run.origin
 from unnest(%(ids)b::uuid[]) as wanted (id),
      lateral (
          select * from runs
