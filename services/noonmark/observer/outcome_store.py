@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, TypeVar
 from uuid import UUID
 
@@ -33,6 +34,10 @@ _IDLE_SECONDS: Final = 5.0
 _SEEK_SECONDS: Final = 2.0
 _SEEKS: Final = 5
 """After this number of seeks, a gap must be in the topic itself."""
+
+_MOST_BYTES: Final = 400_000
+"""Records that are stored in one transaction, about 1,600 outcomes. While one is open, Postgres keeps the old
+versions of all rows: updates of runs then find no room in their pages, and cost three times the WAL."""
 
 
 @dataclass(slots=True)
@@ -106,12 +111,18 @@ class OutcomeStore:
     def take(self, records: Sequence[Record]) -> list[int]:
         """Store a batch; return the partitions that must seek to the stored offset again.
 
+        A large batch is stored in several transactions, in the order of its records.
+
         Raises:
             StoppedError: the service was stopped while the database was unavailable; nothing is lost.
         """
         self._storing_from = records[0].timestamp if records else None
         try:
-            to_seek = self._retried(lambda: self._take(records))
+            to_seek = [
+                partition
+                for some in _in_steps(records)
+                for partition in self._retried(partial(self._take, some))
+            ]
         finally:
             self._storing_from = None
         if records:
@@ -123,7 +134,7 @@ class OutcomeStore:
                 if one.end is not None and one.offset + 1 < one.end
             }
             self._behind = (self._behind - last.keys()) | behind
-        return to_seek
+        return list(dict.fromkeys(to_seek))
 
     def close(self) -> None:
         """Release the connection."""
@@ -237,6 +248,20 @@ class OutcomeStore:
         if unknown:
             self._kinds.update(statistics.recurring_kinds(connection, unknown.values()))
         return self._kinds
+
+
+def _in_steps(records: Sequence[Record]) -> Iterable[Sequence[Record]]:
+    """Divide a batch into parts of at most `_MOST_BYTES`; a record that is larger is a part by itself."""
+    some: list[Record] = []
+    held = 0
+    for record in records:
+        size = len(record.value or b"")
+        if some and held + size > _MOST_BYTES:
+            yield some
+            some, held = [], 0
+        some.append(record)
+        held += size
+    yield some
 
 
 def _published_at(record: Record) -> datetime:

@@ -333,3 +333,31 @@ def test_what_is_old_goes(world, desk):
     assert last is not None
     assert world.count("observer_events") == 0
     assert world.count("job_stats") == 1
+
+
+def test_a_large_batch_is_stored_in_parts_and_what_was_stored_stays_when_a_later_part_fails(
+    world, desk, monkeypatch
+):
+    fill(world, desk)
+    monkeypatch.setattr(outcome_store, "_MOST_BYTES", 2 * max(map(len, desk.values)))
+    parts: list[int] = []
+
+    class PowerCutError(Exception):
+        pass
+
+    def take(records):
+        parts.append(len(records))
+        if len(parts) == 3:
+            raise PowerCutError
+        return outcome_store.OutcomeStore._take(desk.store, records)
+
+    monkeypatch.setattr(desk.store, "_take", take)
+    everything = list(range(len(desk.values)))
+    with pytest.raises(PowerCutError):
+        desk.take(everything)
+
+    (row,) = world.rows("select next_offset from observer_offsets where topic = 't.lifecycle'")
+    assert row["next_offset"] == parts[0] + parts[1] < len(everything)
+    assert desk.take(everything) == []
+    assert len(parts) > 5
+    assert desk.counted() == len([n for n in range(len(everything)) if n % 3 < 2])

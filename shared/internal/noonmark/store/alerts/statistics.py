@@ -11,6 +11,7 @@ import psycopg
 
 from noonmark.core.monitoring.recent import Rates, decode, encode, last_hour, rates_of
 from noonmark.core.monitoring.statistics import JobStats
+from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.statements import statement
 
 
@@ -118,7 +119,7 @@ def write_stats(
     """Store the statistics of jobs; `places` are those of rows that this transaction has read."""
     if stats:
         connection.execute(
-            statement("write_job_stats"),
+            planned_once("write_job_stats"),
             {
                 "places": [places.get(one.job_id.int) for one in stats],
                 "job_ids": [one.job_id for one in stats],

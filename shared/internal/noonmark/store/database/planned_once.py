@@ -45,14 +45,17 @@ PLANNED_ONCE: Final = (
     "read_outbox",
     "release_slots",
     "start_runs",
+    "write_job_stats",
 )
 """Names of the statements."""
 
-RARE_CONFLICTS: Final = ("insert_inbox", "insert_jobs")
-"""Statements whose function can first insert all rows without looking for conflicts: that costs a sixth less.
-After a conflict it executes the statement itself. Its last parameter says whether it tries."""
+RARE_CONFLICTS: Final = ("claim_once", "insert_inbox", "insert_jobs", "insert_runs", "write_job_stats")
+"""Statements whose function can first insert all rows without looking for conflicts: that costs a sixth less,
+and 48 bytes of WAL less per row. After a conflict it executes the statement itself. Its last parameter says
+whether it tries."""
 
-_TOLERANT: Final = "on conflict do nothing"
+_TOLERANT: Final = re.compile(r"on conflict (?:do nothing|\(\w+\) do update\nset .*)", re.DOTALL)
+"""What a statement says about conflicts; an update is its last clause."""
 
 _PARAMETER: Final = re.compile(r"%\((\w+)\)([sb])")
 _WITH_CAST: Final = re.compile(rf"{_PARAMETER.pattern}(?:::\w+(?:\[\])?)?")
@@ -113,13 +116,13 @@ def create_functions(connection: psycopg.Connection) -> None:
 
 def _steps(name: str, text: str, *, parameters: int, returns: bool) -> str:
     """Return what the function of a statement with so many parameters does."""
-    step = f"{'return query ' if returns else ''}{text};"
+    answer = "return query " if returns else ""
+    step = f"{answer}{text};"
     if name not in RARE_CONFLICTS:
         return step
     # The block rolls its rows back when it fails.
-    hopeful = (
-        f"begin\n{step.replace(_TOLERANT, '')}\nreturn;\nexception when unique_violation then null;\nend;"
-    )
+    plain = f"{answer}{_TOLERANT.sub('', text)};"
+    hopeful = f"begin\n{plain}\nreturn;\nexception when unique_violation then null;\nend;"
     return f"if ${parameters + 1} then\n{hopeful}\nend if;\n{step}"
 
 

@@ -25,7 +25,7 @@ with due as (
     select noonmark_uuid7(), scheduled_for, noonmark_now(), job_id, job_version, 1, %(lane)s, shard,
            (select id from zone_data where active), 'queued', 'schedule', namespace, pool
     from due
-    on conflict (job_id, scheduled_for, origin, request_id) do nothing
+    on conflict do nothing
     returning id, scheduled_for, job_id, job_version, shard, namespace, pool
 ), enqueued as (
     insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)

@@ -18,7 +18,7 @@ with planned as (
            case when state = 'queued' then noonmark_now() end,
            case when state = 'skipped' then noonmark_now() end
     from planned
-    on conflict (job_id, scheduled_for, origin, request_id) do nothing
+    on conflict do nothing
     returning id, scheduled_for, job_id, job_version, state, reason, shard, lane, namespace, pool
 ), enqueued as (
     insert into outbox (slice, lane, created_at, run_id, job_id, scheduled_for, fence, job_version, namespace, pool)
