@@ -53,8 +53,11 @@ def test_a_limit_is_set_listed_and_deleted(noonmark):
         (["set", "x"], "a limit needs --max-running, --rate, or both"),
         (["set", "X y", "--max-running", "1"], "is not a valid limit name"),
         (["set", "x", "--namespace", "A b", "--max-running", "1"], "is not a valid namespace name"),
-        (["set", "x", "--max-running", "0"], "whole numbers from 1"),
-        (["set", "x", "--rate", "fast"], "'fast' is not a valid rate: use runs per time, such as 100/60s"),
+        (["set", "x", "--max-running", "0"], "expected a whole number from 1"),
+        (
+            ["set", "x", "--rate", "fast"],
+            "'fast' is not a valid rate; expected runs per time, such as 100/60s",
+        ),
         (["set", "x", "--rate", "0/s"], "is not a valid rate"),
         (["set", "x", "--max-running", "1", "--burst", "3"], "--burst needs --rate"),
         (["set", "x", "--rate", "1/30d", "--burst", "9"], "takes 270 days to fill"),
