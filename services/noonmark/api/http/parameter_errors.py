@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from noonmark.schemas.problems.constraints import allowed_values
 from noonmark.schemas.problems.refusal import FieldError, shown
 
 _PART: Final = "; expected "
+_QUOTED: Final = re.compile("'([^']*)'")
 
 
 class ParameterError(FieldError):
@@ -23,6 +25,23 @@ class ParameterError(FieldError):
 def query_error(name: str, message: str, expected: str = "") -> ParameterError:
     """Return the problem of a query parameter."""
     return ParameterError("", f"query parameter {name}: {message}", expected)
+
+
+def joined_choices(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Join errors about one value that is none of several lists of words: pydantic has one for each list."""
+    joined: dict[object, Mapping[str, Any]] = {}
+    for item in items:
+        if item["type"] not in {"enum", "literal_error"} or item["loc"][0] == "body":
+            joined[len(joined)] = item
+            continue
+        key = (*item["loc"][:2], repr(item["input"]))
+        words = dict.fromkeys(
+            word for one in (joined.get(key), item) if one for word in _QUOTED.findall(one["ctx"]["expected"])
+        )
+        *most, last = map(repr, words)
+        expected = f"{', '.join(most)} or {last}" if most else last
+        joined[key] = {**item, "ctx": {"expected": expected}}
+    return list(joined.values())
 
 
 def validation_error(item: Mapping[str, Any]) -> ParameterError:

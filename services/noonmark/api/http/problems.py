@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from noonmark.api.http.parameter_errors import ParameterError, validation_error
+from noonmark.api.http.parameter_errors import ParameterError, joined_choices, validation_error
 from noonmark.api.http.route_list import methods_of
 from noonmark.schemas.problems.pydantic_errors import Document, field_error, model_in
 from noonmark.schemas.problems.refusal import FieldError, Refused, printable
@@ -154,7 +154,7 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
+    found = joined_choices(error.errors())
     broken = any(item["type"] == "json_invalid" for item in found)
     in_query = any(item["loc"] and item["loc"][0] != "body" for item in found)
     model = _body_model(request)
