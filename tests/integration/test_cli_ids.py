@@ -28,6 +28,31 @@ def rename(database, run, new):
     return new
 
 
+def add_backfill(database, job, new):
+    database.execute(
+        """insert into backfills (id, job_id, namespace, pool, shard, job_version, schedule, mode, from_at, until_at,
+                                  next_at, ended_to, state, total, instants, queued, created_at, updated_at)
+           select %s, id, namespace, pool, shard, version, schedule, 'missing', now() - interval '2 days', now(),
+                  now() - interval '2 days', '-infinity', 'running', 2, 0, 0, now(), now()
+           from jobs where id = %s""",
+        [new, job],
+    )
+    return new
+
+
+def add_alert(database, job, new, *, resolved=False):
+    """Add an alert about a job; None: about the installation, in no namespace."""
+    database.execute(
+        """insert into alerts (id, fingerprint, kind, severity, namespace, job_id, summary, details,
+                               raised_at, seen_at, resolved_at)
+           values (%(id)s::text::uuid, %(id)s::text, 'late', 'warning',
+                   (select namespace from jobs where id = %(job)s), %(job)s, 'late', '{}',
+                   now(), now(), case when %(resolved)s then now() end)""",
+        {"id": new, "job": job, "resolved": resolved},
+    )
+    return new
+
+
 def test_a_run_is_found_by_the_beginning_of_its_id(database):
     (run,) = add_runs(database, add_job(database), state="retrying")
     run = rename(database, run, "01a227be-5de9-7001-9066-803d29ef2a93")
@@ -36,6 +61,42 @@ def test_a_run_is_found_by_the_beginning_of_its_id(database):
         assert call("run", "show", given, "--json").stdout == call("run", "show", run, "--json").stdout
     assert run in call("why", "01a227be").stdout
     assert call("run", "cancel", "01a227be", "--json", code=0).stdout
+
+
+def test_a_backfill_and_an_alert_are_found_by_the_beginning_of_their_ids(database):
+    job = add_job(database, name="nightly", schedule={"cron": "0 9 * * *"})
+    backfill = add_backfill(database, job, "01a227be-5de9-7001-9066-803d29ef2a93")
+    alert = add_alert(database, job, "01a227be-6de9-7001-9066-803d29ef2a93")
+
+    for given in ("01a227be", "01A227BE-", alert[:20]):
+        assert call("alert", "show", given, "--json").stdout == call("alert", "show", alert, "--json").stdout
+    whole = call("backfill", "show", backfill, "--json").stdout
+    for given in ("01a227be", "01A227BE-", backfill[:20]):
+        assert call("backfill", "show", given, "--json").stdout == whole
+    assert f"backfill {backfill} is cancelled" in call("backfill", "cancel", "01a227be").stdout
+
+
+@pytest.mark.parametrize("command", [("alert", "show"), ("backfill", "show"), ("backfill", "cancel")])
+def test_what_is_no_id_of_a_backfill_or_alert_is_told_with_what_to_do(database, command):
+    kind = command[0]
+    told = call(*command, "ffffffff", code=1).stderr
+    assert f"no {kind} has an id that begins with ffffffff; run `noonmark {kind} list`" in told
+    for given in ("nightly", "01a227b", "01a227be5de9"):
+        told = call(*command, given, code=2).stderr
+        assert f"{kind} {given!r} is not an id, nor the first 8 or more characters of one" in told
+        assert f"`noonmark {kind} list` shows the ids" in told
+
+
+def test_several_alerts_with_one_beginning_are_named_with_their_states(database):
+    job = add_job(database, name="nightly")
+    add_alert(database, job, "01a227be-5de9-7001-9066-803d29ef2a93")
+    add_alert(database, None, "01a227be-6de9-7001-9066-803d29ef2a93", resolved=True)
+
+    told = call("alert", "show", "01a227be", code=1).stderr
+
+    assert told.startswith("several alert ids begin with 01a227be; give more characters:\n")
+    assert "01a227be-5de9-7001-9066-803d29ef2a93  nightly (open)" in told
+    assert "01a227be-6de9-7001-9066-803d29ef2a93  - (resolved)" in told
 
 
 def test_several_ids_with_one_beginning_are_named(database):

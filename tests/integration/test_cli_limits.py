@@ -44,7 +44,35 @@ def test_a_limit_is_set_listed_and_deleted(noonmark):
         "changed": True,
     }
     assert noonmark("limit", "delete", "stripe") == "limit stripe of namespace default deleted\n"
-    assert "limit 'stripe' does not exist" in noonmark("limit", "delete", "stripe", code=1)
+    for verb in ("delete", "show"):
+        told = noonmark("limit", verb, "stripe", code=1)
+        assert "limit 'stripe' does not exist in namespace 'default'; run `noonmark limit list`" in told
+
+
+def test_a_limit_is_shown_with_all_its_figures(noonmark):
+    noonmark("limit", "set", "stripe", "--namespace", "shop", "--max-running", "5", "--rate", "100/1m")
+    shown = dict(
+        line.split(maxsplit=1)
+        for line in noonmark("limit", "show", "stripe", "--namespace", "shop").splitlines()
+    )
+    assert list(shown) == [
+        "name",
+        "namespace",
+        "max_running",
+        "rate",
+        "burst",
+        "in_use",
+        "waiting",
+        "updated_at",
+    ]
+    assert [shown[one] for one in ("name", "namespace", "max_running", "rate", "burst", "in_use", "waiting")] == [
+        "stripe", "shop", "5", "100/60s", "-", "0", "0",
+    ]  # fmt: skip
+    (listed,) = json.loads(noonmark("limit", "list", "--namespace", "shop", "--json"))["items"]
+    assert json.loads(noonmark("limit", "show", "stripe", "--namespace", "shop", "--json")) == listed
+    assert "in namespace 'default'" in noonmark("limit", "show", "stripe", code=1)
+    told = noonmark("limit", "show", "strip", "--namespace", "shop", code=1)
+    assert "limit 'strip' does not exist in namespace 'shop'; did you mean 'stripe'?" in told
 
 
 @pytest.mark.parametrize(
@@ -53,8 +81,11 @@ def test_a_limit_is_set_listed_and_deleted(noonmark):
         (["set", "x"], "a limit needs --max-running, --rate, or both"),
         (["set", "X y", "--max-running", "1"], "is not a valid limit name"),
         (["set", "x", "--namespace", "A b", "--max-running", "1"], "is not a valid namespace name"),
-        (["set", "x", "--max-running", "0"], "whole numbers from 1"),
-        (["set", "x", "--rate", "fast"], "'fast' is not a valid rate: use runs per time, such as 100/60s"),
+        (["set", "x", "--max-running", "0"], "expected a whole number from 1"),
+        (
+            ["set", "x", "--rate", "fast"],
+            "'fast' is not a valid rate; expected runs per time, such as 100/60s",
+        ),
         (["set", "x", "--rate", "0/s"], "is not a valid rate"),
         (["set", "x", "--max-running", "1", "--burst", "3"], "--burst needs --rate"),
         (["set", "x", "--rate", "1/30d", "--burst", "9"], "takes 270 days to fill"),
@@ -86,6 +117,7 @@ def test_listings_say_what_a_run_waits_for(noonmark, jobs):
     assert str(job_id) in noonmark("job", "show", "nightly")
     (row,) = json.loads(noonmark("limit", "list", "--json"))["items"]
     assert (row["in_use"], row["waiting"]) == (2, 2)
+    assert json.loads(noonmark("limit", "show", "stripe", "--json")) == row
     assert "is used by nightly, keyed" in noonmark("limit", "delete", "stripe", code=1)
 
 

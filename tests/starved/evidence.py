@@ -78,7 +78,9 @@ def suffered(noonmark: Cluster, load: Load) -> Suffered:
         f" order by r.started_at - r.scheduled_for desc limit 1",
         ns,
     )
-    handed_back = [line for node in noonmark.nodes for line in node.lines() if line.get("event") == "runs_handed_back"]
+    handed_back = [
+        line for node in noonmark.nodes for line in node.lines() if line.get("event") == "runs_handed_back"
+    ]
     return Suffered(
         runs=noonmark.value("select count(*) from runs where namespace = %s", ns),
         dead_of_loss=noonmark.value(f"select count(*) from runs where namespace = %s and {dead}", ns),

@@ -104,7 +104,7 @@ DELETE /v1/namespaces/{name}                 platform
 POST   /v1/namespaces/{name}/pause           settings:write
 POST   /v1/namespaces/{name}/resume          settings:write
 GET    /v1/me                                any credential
-GET    /v1/ids                               runs:read
+GET    /v1/ids                               any credential
 
 GET    /v1/keys                              keys:write
 POST   /v1/keys                              keys:write

@@ -23,6 +23,16 @@ def recurring(world, **columns):
     return job
 
 
+def refused(api, path, body, pointer):
+    """Check that the only problem of a body is at the pointer, with what is expected there."""
+    problem = api("PUT", path, 422, json=body).json()
+    assert [(error["pointer"], bool(error["expected"])) for error in problem["errors"]] == [
+        (pointer, True)
+    ], problem
+    assert problem["errors"][0]["expected"] not in problem["errors"][0]["message"]
+    return problem["errors"][0]
+
+
 # calendars
 
 
@@ -60,8 +70,22 @@ def test_a_calendar_is_made_changed_and_deleted(api, database):
 
 def test_what_is_wrong_with_a_calendar_is_told_with_its_place(api):
     problem = api("PUT", "/v1/calendars/c", 422, json={"dates": ["2026-12-25", "2026-13-01"]}).json()
-    assert [error["pointer"] for error in problem["errors"]] == ["/dates/1"]
-    api("PUT", "/v1/calendars/UPPER", 400, json={"dates": []})
+    assert [(error["pointer"], error["expected"]) for error in problem["errors"]] == [
+        ("/dates/1", "a date such as 2026-12-25, from 1970-01-01 to 2199-12-31")
+    ]
+    for body, pointer in (
+        ({}, ""),
+        ([], ""),
+        ({"dates": "2026-12-25"}, "/dates"),
+        ({"dates": ["today"]}, "/dates/0"),
+        ({"ranges": [{"first": "2026-12-25"}]}, "/ranges/0"),
+        ({"weekdays": ["FUNDAY"]}, "/weekdays/0"),
+        ({"yearly": ["02-30"]}, "/yearly/0"),
+        ({"days": ["2026-12-25"]}, "/days"),
+    ):
+        refused(api, "/v1/calendars/c", body, pointer)
+    named = api("PUT", "/v1/calendars/UPPER", 400, json={"dates": []}).json()
+    assert [bool(error["expected"]) for error in named["errors"]] == [True]
 
 
 def test_a_calendar_that_a_job_uses_stays(api):
@@ -105,11 +129,19 @@ def test_figures_that_are_none_are_told_with_their_place(api):
         (): "",
         (("rate", "often"),): "/rate",
         (("burst", 3), ("max_running", 1)): "/burst",
+        (("burst", 10**6), ("rate", "1/h")): "/burst",
         (("max_running", 0),): "/max_running",
+        (("max_running", "5"),): "/max_running",
+        (("max_running", 5), ("burst", 10**10), ("rate", "1/s")): "/burst",
+        (("rate", "1/" + "s" * 40),): "/rate",
         (("concurrency", 1),): "/concurrency",
     }.items():
-        problem = api("PUT", "/v1/limits/stripe", 422, json=dict(body)).json()
-        assert [error["pointer"] for error in problem["errors"]] == [pointer], body
+        refused(api, "/v1/limits/stripe", dict(body), pointer)
+    assert refused(api, "/v1/limits/stripe", {"max_running": 0}, "/max_running") == {
+        "pointer": "/max_running",
+        "message": "0 is below 1",
+        "expected": "an integer from 1 to 1000000000",
+    }
 
 
 def test_a_limit_that_a_job_names_stays(api):
@@ -132,8 +164,16 @@ def test_a_namespace_has_defaults_until_it_is_set(api, token):
     assert {name: changed.json()[name] for name in body} == body
     api("PUT", "/v1/namespaces/tests", 412, json=body, headers=etag)
     assert api("PUT", "/v1/namespaces/tests", 200, json={"max_jobs": 3}).json()["timezone"] == "UTC"
-    problem = api("PUT", "/v1/namespaces/tests", 422, json={"timezone": "Berlin"}).json()
-    assert [error["pointer"] for error in problem["errors"]] == ["/timezone"]
+    for body, pointer in (
+        ({"timezone": "Berlin"}, "/timezone"),
+        ({"timezone": ""}, "/timezone"),
+        ({"timezone": None}, "/timezone"),
+        ({"max_in_flight": 0}, "/max_in_flight"),
+        ({"max_jobs": 10**8}, "/max_jobs"),
+        ({"max_jobs": True}, "/max_jobs"),
+        ({"zone": "UTC"}, "/zone"),
+    ):
+        refused(api, "/v1/namespaces/tests", body, pointer)
 
     viewer = token("viewer", "tests")
     assert [one["name"] for one in api("GET", "/v1/namespaces", 200, key=viewer).json()["items"]] == ["tests"]
@@ -165,7 +205,10 @@ def test_a_pause_holds_the_jobs_of_its_namespace_and_a_resume_lets_them_go(api, 
     resumed = api("POST", "/v1/namespaces/tests/resume", 200, json={"missed": "latest"}).json()
     assert (resumed["changed"], resumed["jobs"], resumed["runs"], resumed["complete"]) == (True, 3, 1, True)
     assert world.run(queued)["state"] == "queued"
-    api("POST", "/v1/namespaces/tests/resume", 422, json={"missed": "some"})
+    unknown = api("POST", "/v1/namespaces/tests/resume", 422, json={"missed": "some"}).json()
+    assert unknown["errors"] == [
+        {"pointer": "/missed", "message": '"some" is not allowed', "expected": "skip, latest or all"}
+    ]
 
 
 def test_one_call_holds_a_bounded_number_of_jobs(api, world, monkeypatch):

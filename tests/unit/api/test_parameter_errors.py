@@ -2,7 +2,7 @@
 
 import asyncio
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 from fastapi import FastAPI, Query
@@ -33,6 +33,7 @@ def get():
         limit: Annotated[int, Query(ge=1, le=200)] = 5,
         state: Annotated[list[Colour], Query()] = [],  # noqa: B006
         since: Since = None,
+        kind: Colour | Literal["red", "none"] | None = None,
     ) -> int:
         return limit
 
@@ -50,6 +51,8 @@ def get():
         ("limit=201", "limit", "at most 200"),
         ("limit=many", "limit", "an integer"),
         ("state=foo", "state", "red or blue"),
+        ("state=foo&state=red", "state", "red or blue"),
+        ("kind=foo", "kind", "red, blue or none"),
         ("since=yesterday", "since", ""),
     ],
 )

@@ -3,8 +3,8 @@
 import pytest
 from tests.support.cli import call
 
-from noonmark.cli.terminal.options import as_uuid, read_uuid
-from noonmark.cli.terminal.problems import CliError, ExitCode
+from noonmark.cli.terminal.options import as_uuid
+from noonmark.cli.terminal.problems import ExitCode
 
 
 def test_an_id_is_told_from_a_name():
@@ -13,9 +13,13 @@ def test_an_id_is_told_from_a_name():
     assert as_uuid("x" * 36) is None
 
 
-def test_what_must_be_an_id_is_refused_otherwise():
-    with pytest.raises(CliError, match="run 'send-invoice' is not an id"):
-        read_uuid("send-invoice", "run")
+@pytest.mark.parametrize("given", ["send-invoice", "01a227be", "01a227be-5de9-7001-9066-803d29ef2a9"])
+def test_a_report_needs_the_whole_id_of_its_run(tmp_path, given):
+    token = tmp_path / "token"
+    token.write_text("secret")
+    told = call("run", "complete", given, "--token-file", str(token), code=ExitCode.USAGE).stderr
+    assert f"run '{given}' is not an id; give all 36 characters" in told
+    assert "looks up no ids" in told
 
 
 @pytest.mark.parametrize("given", ["2h", "30s ago", "2026-06-01", "2026-06-01T09:00:00Z"])

@@ -2,7 +2,7 @@
 
 import pytest
 import typer
-from tests.support.cli import CliRunner
+from tests.support.cli import CliRunner, command_of
 
 from noonmark.cli.main import app
 from noonmark.cli.operations.dev import check_handlers
@@ -35,8 +35,8 @@ def test_an_option_without_effect_is_refused(words, option):
 
 
 def test_an_unknown_command_of_a_group_is_answered_with_those_that_it_has():
-    shown = CliRunner().invoke(app, ["limit", "show", "one"]).output
-    assert "has: delete, list, set" in shown.replace("\n", " ")
+    shown = CliRunner().invoke(app, ["limit", "get", "one"]).output
+    assert "has: delete, list, set, show" in shown.replace("\n", " ")
 
 
 def test_a_skipped_run_is_not_followed_and_sets_the_exit_code(capsys):
@@ -61,3 +61,15 @@ def test_handlers_are_loaded_before_a_stack_starts(tmp_path):
     with pytest.raises(CliError, match="module nowhere_at_all not found") as refused:
         check_handlers(["nowhere_at_all"], str(tmp_path))
     assert refused.value.code == ExitCode.USAGE
+
+
+def test_what_can_be_listed_can_be_shown():
+    """A row of the listing is the whole pool; `noonmark pool keys` shows its keys."""
+    groups = {
+        group.name: set(group.commands)
+        for group in command_of(app).commands.values()
+        if hasattr(group, "commands")
+    }
+    without = {name for name, commands in groups.items() if "list" in commands and "show" not in commands}
+    assert without == {"pool"}
+    assert "keys" in groups["pool"]

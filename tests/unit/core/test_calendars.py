@@ -103,7 +103,7 @@ def test_the_days_of_a_calendar_are_listed_in_order():
     ("body", "pointer", "message"),
     [
         ("2026-12-25", "", "calendar is a string; expected an object with 'dates', 'ranges', 'weekdays' and"),
-        ({}, "", "calendar has no days; give at least one of"),
+        ({}, "", "calendar has no days; expected at least one of"),
         ({"days": []}, "/days", "unknown field 'days'; expected dates, ranges, weekdays, yearly"),
         ({"a/b": []}, "/a~1b", "unknown field 'a/b'"),
         ({"dates": "2026-12-25"}, "/dates", "dates is a string; expected a list"),
@@ -135,7 +135,7 @@ def test_the_days_of_a_calendar_are_listed_in_order():
         (
             {"ranges": [{"first": "2026-12-25", "last": "2026-12-24"}]},
             "/ranges/0/last",
-            "ranges[0] ends on 2026-12-24, before it begins on 2026-12-25; swap them",
+            "ranges[0] ends on 2026-12-24, before it begins on 2026-12-25; expected 2026-12-25 or a later day",
         ),
         (
             {"weekdays": ["SA"]},

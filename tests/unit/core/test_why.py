@@ -375,9 +375,12 @@ def test_a_skipped_trigger_is_no_instant_of_the_schedule():
 @pytest.mark.parametrize("origin", list(Origin))
 def test_skipped_runs_of_every_origin_are_explained(origin: Origin):
     skipped = [
-        ended(RunState.SKIPPED, "overlap", id=UUID(int=n), origin=origin.value, scheduled_for=ago(n)) for n in (20, 80)
+        ended(RunState.SKIPPED, "overlap", id=UUID(int=n), origin=origin.value, scheduled_for=ago(n))
+        for n in (20, 80)
     ]
-    assert first(facts(run=skipped[0])).endswith("was skipped: overlap: another run of the job was unfinished")
+    assert first(facts(run=skipped[0])).endswith(
+        "was skipped: overlap: another run of the job was unfinished"
+    )
     assert explain(facts(runs=skipped, timer=LATER))[0].facts["instants"] == 2
 
 

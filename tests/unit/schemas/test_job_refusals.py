@@ -148,7 +148,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     ({**PYTHON, "pool": "a" * 49}, "/pool", "1 to 48 of a-z"),
     ({**PYTHON, "pool": "Default"}, "/pool", "1 to 48 of a-z"),
     ({**PYTHON, "namespace": ""}, "/namespace", "1 to 63 of a-z"),
-    ({**PYTHON, "namespace": "_a"}, "/namespace", "not starting with _ or -"),
+    ({**PYTHON, "namespace": "_a"}, "/namespace", "the first a letter or digit"),
     ({**PYTHON, "namespace": "a\n"}, "/namespace", "1 to 63 of a-z"),
     ({**PYTHON, "name": ""}, "/name", "1 to 200 characters on one line"),
     ({**PYTHON, "name": " a"}, "/name", "without spaces at the ends"),

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from noonmark.schemas.api.common import Answer, Instant
 from noonmark.schemas.api.runs import Attempt
-from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN, NAMESPACE_RULE
 from noonmark.schemas.jobs.requests import Reason
-from noonmark.schemas.problems.pydantic_errors import Document
+from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST: int = 1_000
 """Most runs that one call processes."""
@@ -76,6 +76,7 @@ class DeadLetterFilter(Document):
             pattern=NAMESPACE_PATTERN,
             description="Default: the credential's only namespace, otherwise `default`.",
         ),
+        Expected(NAMESPACE_RULE),
     ] = None
     runs: Annotated[
         list[Annotated[UUID, Field(strict=False)]] | None,

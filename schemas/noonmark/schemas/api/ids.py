@@ -13,17 +13,22 @@ __all__ = ["FoundId", "FoundIds"]
 
 
 class FoundId(Answer):
-    """A job or a run whose id begins with the prefix."""
+    """A job, run, backfill or alert whose id begins with the prefix."""
 
     id: UUID
-    kind: Literal["job", "run"]
-    namespace: str
-    job_name: Annotated[str | None, Field(description="Name of the job, or of the run's job.")]
-    state: Annotated[str, Field(description="State of the job or run.")]
+    kind: Literal["job", "run", "backfill", "alert"]
+    namespace: Annotated[str | None, Field(description="null: an alert about the installation.")]
+    job_name: Annotated[
+        str | None,
+        Field(
+            description="Name of the job, or of the job of the run, backfill or alert; null if it has none."
+        ),
+    ]
+    state: Annotated[str, Field(description="State as listings show it; of an alert, open or resolved.")]
 
 
 class FoundIds(Answer):
-    """Jobs and runs whose ids begin with a prefix."""
+    """Jobs, runs, backfills or alerts whose ids begin with a prefix."""
 
     items: list[FoundId]
     more: Annotated[bool, Field(description="True if there are more than `items`.")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.common import Answer
-from noonmark.schemas.problems.pydantic_errors import VISIBLE
+from noonmark.schemas.problems.pydantic_errors import VISIBLE, Document
 
 __all__ = ["Key", "KeyRequest", "NewKey", "RoleName"]
 
@@ -24,10 +24,8 @@ Grants = Annotated[
 ]
 
 
-class KeyRequest(BaseModel):
+class KeyRequest(Document):
     """A key to create. It cannot have more permissions than its creator."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[
         str,
@@ -39,12 +37,11 @@ class KeyRequest(BaseModel):
     platform: Annotated[
         bool,
         Field(
-            strict=True,
             description="Grants all permissions everywhere; only platform admins can create such keys.",
         ),
     ] = False
     scopes: Annotated[
-        list[Permission] | None,
+        list[Annotated[Permission, Field(strict=False)]] | None,
         Field(
             min_length=1,
             description="Restricts the key to these permissions; null: all permissions of its roles.",
@@ -53,7 +50,6 @@ class KeyRequest(BaseModel):
     rate_per_minute: Annotated[
         int | None,
         Field(
-            strict=True,
             ge=1,
             le=1_000_000,
             description="Most requests per minute; null: the server's default.",
@@ -62,7 +58,6 @@ class KeyRequest(BaseModel):
     expires_in_seconds: Annotated[
         int | None,
         Field(
-            strict=True,
             ge=1,
             le=10 * 366 * 86_400,
             description="Seconds until the key expires; null: it never expires.",
@@ -71,7 +66,6 @@ class KeyRequest(BaseModel):
     signs: Annotated[
         bool,
         Field(
-            strict=True,
             description="Allows the key to sign events on Kafka: the response then contains a "
             "signing key, too.",
         ),

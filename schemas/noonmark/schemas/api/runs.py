@@ -10,9 +10,9 @@ from pydantic import Field
 
 from noonmark.core.states import RunState
 from noonmark.schemas.api.common import Answer, Instant
-from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN, NAMESPACE_RULE
 from noonmark.schemas.jobs.requests import Reason
-from noonmark.schemas.problems.pydantic_errors import Document
+from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST_CANCELLED: int = 1_000
 """Most runs that one call by filter cancels."""
@@ -166,6 +166,7 @@ class RunFilter(Document):
             pattern=NAMESPACE_PATTERN,
             description="Default: the credential's only namespace, otherwise `default`.",
         ),
+        Expected(NAMESPACE_RULE),
     ] = None
     job_id: Annotated[UUID | None, Field(strict=False)] = None
     job_name: Annotated[

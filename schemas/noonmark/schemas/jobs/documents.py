@@ -16,6 +16,7 @@ from noonmark.schemas.jobs.policies import (
     HANDLER_PATTERN,
     MOST_LIMITS,
     NAMESPACE_PATTERN,
+    NAMESPACE_RULE,
     YEAR_SECONDS,
     LimitItem,
     Line,
@@ -80,7 +81,7 @@ LabelValue = Annotated[str, Field(pattern=LABEL_VALUE_PATTERN), VISIBLE]
 Namespace = Annotated[
     str,
     Field(pattern=NAMESPACE_PATTERN, description="Namespace of the job."),
-    Expected("1 to 63 of a-z, 0-9, _ and -, not starting with _ or -"),
+    Expected(NAMESPACE_RULE),
 ]
 
 
@@ -246,7 +247,7 @@ class JobDocument(Document):
     pool: Annotated[
         str,
         Field(pattern=POOL_PATTERN, description="Pool of workers that run the job."),
-        Expected("1 to 48 of a-z, 0-9, _ and -, not starting with _ or -"),
+        Expected("1 to 48 of a-z, 0-9, '-' and '_', the first a letter or digit"),
     ] = "default"
     namespace: Namespace = "default"
     labels: Annotated[

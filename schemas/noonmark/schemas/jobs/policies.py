@@ -11,6 +11,7 @@ from noonmark.schemas.problems.pydantic_errors import VISIBLE, Document, Expecte
 from noonmark.schemas.problems.refusal import FieldError
 
 NAMESPACE_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+NAMESPACE_RULE: Final = "1 to 63 of a-z, 0-9, '-' and '_', the first a letter or digit"
 # One line of text without control characters and without spaces at its ends. Written so that pydantic's,
 # Python's and JavaScript's expressions agree on it.
 LINE_PATTERN: Final = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
@@ -25,7 +26,7 @@ Seconds = Annotated[float, Field(ge=0, le=YEAR_SECONDS)]
 LimitName = Annotated[
     str,
     Field(pattern=NAMESPACE_PATTERN, description="Name of a limit of the namespace.", examples=["stripe"]),
-    Expected("1 to 63 of a-z, 0-9, _ and -, not starting with _ or -"),
+    Expected(NAMESPACE_RULE),
 ]
 GrpcStatus = Literal[
     "CANCELLED",

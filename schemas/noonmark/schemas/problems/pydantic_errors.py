@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Final, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from noonmark.core.kinds.secret_references import has_references
 from noonmark.core.visible_text import invisible_character
+from noonmark.schemas.problems.constraints import allowed_values
 from noonmark.schemas.problems.refusal import FieldError, kind_of, pointer, shown, suggestion
 
 MOST_LISTED: Final = 10
@@ -110,7 +111,7 @@ def field_errors(
         given: the value as the client wrote it. If a client wrote one item instead of a list of one,
             pointers lead to that item.
     """
-    return [_translate(details, model, base, given) for details in error.errors(include_url=False)]
+    return [field_error({**details}, model, base, given) for details in error.errors(include_url=False)]
 
 
 def unknown_field(name: str, model: type[Document], path: tuple[str | int, ...]) -> FieldError:
@@ -125,9 +126,10 @@ def unknown_field(name: str, model: type[Document], path: tuple[str | int, ...])
     return FieldError(pointer(path), f"unknown field{suggestion(name, known)}", "one of " + ", ".join(listed))
 
 
-def _translate(
-    details: ErrorDetails, model: type[Document], base: tuple[str | int, ...], given: object
+def field_error(
+    details: Mapping[str, Any], model: type[Document], base: tuple[str | int, ...] = (), given: object = None
 ) -> FieldError:
+    """Translate one error of a failed validation of `model`; see `field_errors`."""
     location = details["loc"]
     owner, field = _field_at(model, location)
     in_key = bool(location) and location[-1] == "[key]"
@@ -140,17 +142,26 @@ def _translate(
     if isinstance(value, str) and value.lower() in later:
         return FieldError(pointer(path), f"{shown(value)} {NOT_AVAILABLE}", expected)
     context = details.get("ctx", {})
+    if not expected:
+        expected = allowed_values(details["type"], context, field.metadata if field else ())
     quoted = f"the name {shown(value)}" if in_key else "the value" if owner.secret else shown(value)
     message = _message(details, value, quoted, context)
     return FieldError(pointer(path), message, str(context.get("expected_text", expected)))
 
 
-def _message(details: ErrorDetails, value: object, quoted: str, context: Mapping[str, Any]) -> str:
+def model_in(annotation: object) -> type[Document] | None:
+    """Return the first document model that an annotation contains, at any depth."""
+    if isinstance(annotation, type) and issubclass(annotation, Document):
+        return annotation
+    return next(filter(None, map(model_in, get_args(annotation))), None)
+
+
+def _message(details: Mapping[str, Any], value: object, quoted: str, context: Mapping[str, Any]) -> str:
     kind = details["type"]
     if kind == "missing":
         return "is missing"
     if kind == "not_right":
-        return details["msg"]
+        return str(details["msg"])
     if kind.endswith("_type") or (kind == "literal_error" and not isinstance(value, str)):
         plain = value is None or isinstance(value, dict | list)
         return f"is {kind_of(value)}" if plain else f"{quoted} is {kind_of(value)}"
@@ -190,14 +201,7 @@ def _field_at(
 
 
 def _inner_model(field: FieldInfo) -> type[Document] | None:
-    return _model_in(field.annotation)
-
-
-def _model_in(annotation: object) -> type[Document] | None:
-    """Return the first document model that an annotation contains, at any depth."""
-    if isinstance(annotation, type) and issubclass(annotation, Document):
-        return annotation
-    return next(filter(None, map(_model_in, get_args(annotation))), None)
+    return model_in(field.annotation)
 
 
 def _as_written(location: tuple[str | int, ...], given: object) -> Iterator[str | int]:

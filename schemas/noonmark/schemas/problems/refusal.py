@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, Self
 
+from noonmark.core.zones.zones import UNKNOWN_ZONE, ZONE_RULE
+
 MAX_ERRORS: Final = 100
 """Most problems listed per document; further ones are only counted."""
 
@@ -39,6 +41,9 @@ class FieldError:
     def from_text(cls, pointer: str, text: str) -> Self:
         """Return the problem of a value from a message of the core, which ends with what is expected."""
         message, _, expected = text.partition(_EXPECTED if _EXPECTED in text else _USE_ZONE)
+        if not expected and UNKNOWN_ZONE in message:
+            # The message has a name to use instead, but not what is expected.
+            expected = ZONE_RULE
         return cls(pointer, message, expected)
 
     def __str__(self) -> str:

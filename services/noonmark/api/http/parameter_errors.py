@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from noonmark.schemas.problems.constraints import allowed_values
 from noonmark.schemas.problems.refusal import FieldError, shown
 
-_Context = Mapping[str, Any]
-
-_EXPECTED: Final[dict[str, Callable[[_Context], str]]] = {
-    "greater_than_equal": lambda limit: f"at least {limit['ge']:g}",
-    "greater_than": lambda limit: f"more than {limit['gt']:g}",
-    "less_than_equal": lambda limit: f"at most {limit['le']:g}",
-    "less_than": lambda limit: f"less than {limit['lt']:g}",
-    "enum": lambda known: str(known["expected"]).replace("'", ""),
-    "literal_error": lambda known: str(known["expected"]).replace("'", ""),
-    "int_parsing": lambda _: "an integer",
-    "int_parsing_size": lambda _: "an integer of at most 64 bits",
-    "float_parsing": lambda _: "a number",
-    "bool_parsing": lambda _: "true or false",
-    "uuid_parsing": lambda _: "a UUID",
-    "string_too_short": lambda limit: f"at least {_characters(limit['min_length'])}",
-    "string_too_long": lambda limit: f"at most {_characters(limit['max_length'])}",
-    "too_short": lambda limit: f"at least {limit['min_length']} values",
-    "too_long": lambda limit: f"at most {limit['max_length']} values",
-    "string_pattern_mismatch": lambda limit: f"text of the form {limit['pattern']}",
-}
-"""What is expected, by the type of pydantic's error."""
-
 _PART: Final = "; expected "
+_QUOTED: Final = re.compile("'([^']*)'")
 
 
 class ParameterError(FieldError):
@@ -46,6 +27,23 @@ def query_error(name: str, message: str, expected: str = "") -> ParameterError:
     return ParameterError("", f"query parameter {name}: {message}", expected)
 
 
+def joined_choices(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Join errors about one value that is none of several lists of words: pydantic has one for each list."""
+    joined: dict[object, Mapping[str, Any]] = {}
+    for item in items:
+        if item["type"] not in {"enum", "literal_error"} or item["loc"][0] == "body":
+            joined[len(joined)] = item
+            continue
+        key = (*item["loc"][:2], repr(item["input"]))
+        words = dict.fromkeys(
+            word for one in (joined.get(key), item) if one for word in _QUOTED.findall(one["ctx"]["expected"])
+        )
+        *most, last = map(repr, words)
+        expected = f"{', '.join(most)} or {last}" if most else last
+        joined[key] = {**item, "ctx": {"expected": expected}}
+    return list(joined.values())
+
+
 def validation_error(item: Mapping[str, Any]) -> ParameterError:
     """Translate pydantic's error of a parameter, whose location is its source, its name, perhaps an index."""
     source, name = (*map(str, item["loc"]), "")[:2]
@@ -53,8 +51,8 @@ def validation_error(item: Mapping[str, Any]) -> ParameterError:
     kind = item["type"]
     if kind == "missing":
         return ParameterError("", f"{source} parameter {name}: is missing", "a value")
-    known = _EXPECTED.get(kind)
-    if known is None:
+    allowed = allowed_values(kind, item.get("ctx", {}))
+    if not allowed:
         message, _, expected = text.partition(_PART)
         return ParameterError("", f"{source} parameter {name}: {message}", expected)
     given = "" if kind in {"too_short", "too_long"} else f"{shown(item['input'])} "
@@ -62,8 +60,4 @@ def validation_error(item: Mapping[str, Any]) -> ParameterError:
         "has too many values" if kind == "too_long" else "has too few values" if kind == "too_short" else ""
     )
     message = verb or f"{given}is not allowed"
-    return ParameterError("", f"{source} parameter {name}: {message}", known(item.get("ctx", {})))
-
-
-def _characters(count: int) -> str:
-    return f"{count} character{'' if count == 1 else 's'}"
+    return ParameterError("", f"{source} parameter {name}: {message}", allowed)

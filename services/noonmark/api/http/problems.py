@@ -15,9 +15,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from noonmark.api.http.parameter_errors import ParameterError, validation_error
+from noonmark.api.http.parameter_errors import ParameterError, joined_choices, validation_error
 from noonmark.api.http.route_list import methods_of
-from noonmark.schemas.problems.refusal import FieldError, Refused, pointer, printable
+from noonmark.schemas.problems.pydantic_errors import Document, field_error, model_in
+from noonmark.schemas.problems.refusal import FieldError, Refused, printable
 from noonmark.schemas.problems.types import (
     CONFLICT,
     INTERNAL,
@@ -153,21 +154,28 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
+    found = joined_choices(error.errors())
     broken = any(item["type"] == "json_invalid" for item in found)
     in_query = any(item["loc"] and item["loc"][0] != "body" for item in found)
-    errors = [_field_error(item) for item in found]
+    model = _body_model(request)
+    errors = [_field_error(item, model) for item in found]
     kind = MALFORMED if broken or in_query else INVALID
     return _answer(request, ProblemError.of_refused(Refused(errors), kind))
 
 
-def _field_error(item: Mapping[str, Any]) -> FieldError:
+def _body_model(request: Request) -> type[Document]:
+    """Return the model of the body of the request's route; one without fields if the body is any object."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    return (model_in(body.field_info.annotation) if body is not None else None) or Document
+
+
+def _field_error(item: Mapping[str, Any], model: type[Document]) -> FieldError:
     source, *rest = item["loc"] or ("body",)
     if item["type"] == "json_invalid":
         reason = str(item.get("ctx", {}).get("error", "")).lower()
         return FieldError("", f"is not JSON: {reason} at character {rest[0] if rest else 0}")
     if source == "body":
-        return FieldError.from_text(pointer(rest), str(item["msg"]).removeprefix("Value error, "))
+        return field_error({**item, "loc": tuple(rest)}, model)
     # From the query, a header or the path: there is no document to point into.
     return validation_error(item)
 

@@ -170,7 +170,7 @@ def _complete_responses(operation: dict[str, Any], known: Operation, path: str) 
     wanted = {
         "400": bool(parameters) or "requestBody" in operation,
         "401": operation.get("security") != [],
-        "403": operation.get("x-noonmark-permission") is not None,
+        "403": known.forbids or operation.get("x-noonmark-permission") is not None,
         "404": "path" in location_of.values() or "namespace" in location_of or "requestBody" in operation,
         "406": len(responses.get("200", {}).get("content", ())) > 1,
         "409": bool(known.conflicts),

@@ -25,6 +25,7 @@ class Operation:
         sometimes: headers of some successes.
         answers: description of a success, if the operation does not make it clear.
         conflicts: True if it can respond 409.
+        forbids: True if it can respond 403 although any credential can call it.
     """
 
     body: Mapping[str, Any] | None = None
@@ -35,6 +36,7 @@ class Operation:
     sometimes: tuple[str, ...] = ()
     answers: str = ""
     conflicts: bool = False
+    forbids: bool = False
 
 
 _HTTP_JOB: Final = {
@@ -179,7 +181,7 @@ _REST: Final = {
     "documents.openapi": Operation(headers=_TAGGED),
     "documents.asyncapi": Operation(headers=_TAGGED),
     "documents.schema": Operation(headers=_TAGGED),
-    "ids.find": Operation(query={"prefix": "0197a2b4", "kind": "run"}),
+    "ids.find": Operation(query={"prefix": "0197a2b4", "kind": "run"}, forbids=True),
     "keys.create": Operation(
         examples={
             "For a pipeline that deploys jobs": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from uuid import UUID
 
 import typer
@@ -58,11 +58,7 @@ def run_ids(given: Iterable[str], *, by_job: str = "", state: str | None = None)
         if as_uuid(one) is None and not is_prefix(one):
             name = quote(printable(one))
             hint = f"`{by_job} --job {name}` selects the runs of a job; " if by_job else ""
-            raise CliError(
-                f"run {one!r} is not an id, nor the first {LEAST} or more characters of one; {hint}"
-                f"`noonmark run list --job {name}` lists the runs of a job",
-                ExitCode.USAGE,
-            )
+            raise _no_id("run", one, f"{hint}`noonmark run list --job {name}` lists the runs of a job")
     if all(map(as_uuid, wanted)):
         return tuple(map(UUID, wanted))
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
@@ -74,6 +70,33 @@ def run_ids(given: Iterable[str], *, by_job: str = "", state: str | None = None)
 def run_id(given: str, *, state: str | None = None) -> UUID:
     """Return the id of one run; see `run_ids`."""
     return run_ids([given], state=state)[0]
+
+
+def object_id(given: str, kind: Literal["alert", "backfill"]) -> UUID:
+    """Return the id of an alert or backfill, which is given in full or by its first characters.
+
+    Raises:
+        CliError: it is no id, no object of the kind has such an id, or several have.
+    """
+    if (whole := as_uuid(given)) is not None:
+        return whole
+    listing = f"noonmark {kind} list"
+    if not is_prefix(given):
+        raise _no_id(kind, given, f"`{listing}` shows the ids")
+    from noonmark.cli.connections.api import client  # noqa: PLC0415 - httpx takes a while to load
+
+    with client(operator_settings()) as api:
+        found = completed(api, given, kind)
+    if found is None:
+        raise CliError(f"no {kind} has an id that begins with {given}; run `{listing}`")
+    return found
+
+
+def _no_id(kind: str, given: str, hint: str) -> CliError:
+    return CliError(
+        f"{kind} {given!r} is not an id, nor the first {LEAST} or more characters of one; {hint}",
+        ExitCode.USAGE,
+    )
 
 
 def _run_of(api: Client, prefix: str, state: str | None) -> UUID:
@@ -89,7 +112,7 @@ def completed(api: Client, prefix: str, kind: str | None = None, state: str | No
     Args:
         api: client of the API.
         prefix: the beginning of the id.
-        kind: job or run; None for both.
+        kind: job, run, backfill or alert; None for jobs and runs.
         state: only those in this state.
 
     Raises:

@@ -12,11 +12,12 @@ import typer
 
 from noonmark.cli.connections.api_pages import gather, with_instants
 from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.ids import object_id
 from noonmark.cli.connections.job_ref import InNamespace, any_id_of, id_of
 from noonmark.cli.connections.periods import TIMES, Period, PeriodZone, read_time
 from noonmark.cli.jobs.backfill_plans import PlanPage, PlanRequest, read_plan
 from noonmark.cli.terminal.bulk_requests import agree
-from noonmark.cli.terminal.options import After, AsJson, Limit, OneNamespace, read_uuid
+from noonmark.cli.terminal.options import After, AsJson, Limit, OneNamespace
 from noonmark.cli.terminal.output import (
     Column,
     field,
@@ -55,7 +56,9 @@ _Mode = Annotated[
         " cancelled run; `all`: every instant."
     ),
 ]
-_Id = Annotated[str, typer.Argument(metavar="ID", help="Id of the backfill.")]
+_Id = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of the backfill, or at least its first 8 characters.")
+]
 
 
 @app.command()
@@ -193,7 +196,7 @@ def list_(
 @app.command()
 def show(backfill: _Id, as_json: AsJson = False) -> None:
     """Show the progress of a backfill, what it waits for, and the states of its runs."""
-    backfill_id = _read_id(backfill)
+    backfill_id = object_id(backfill, "backfill")
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -234,7 +237,7 @@ def cancel(
     as_json: AsJson = False,
 ) -> None:
     """Cancel a backfill: it queues no more runs. Queued runs still run, unless you pass --runs."""
-    backfill_id = _read_id(backfill)
+    backfill_id = object_id(backfill, "backfill")
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
@@ -274,12 +277,6 @@ def _read_range(from_: str, until: str | None, zone: str | None) -> tuple[dateti
     period = Period.read(from_, until, zone, names=("--from", "--until"))
     assert period.since is not None
     return period.since, period.until
-
-
-def _read_id(given: str) -> UUID:
-    found = read_uuid(given, "backfill")
-    assert found is not None
-    return found
 
 
 def _read(client: Client, backfill_id: UUID) -> Backfill:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,8 +11,11 @@ from noonmark.cli.connections.api_pages import with_instants
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.connections.job_ref import namespace_of
 from noonmark.cli.terminal.options import AsJson
-from noonmark.cli.terminal.output import Column, field, show_json, show_list
+from noonmark.cli.terminal.output import Column, field, show_fields, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode
+
+if TYPE_CHECKING:
+    from noonmark.client import Client
 
 app = typer.Typer(help="Manage limits: maximum concurrent runs, and starts per time.", no_args_is_help=True)
 
@@ -29,6 +33,8 @@ def _rate(row: Any) -> str:
         return "-"
     return f"{row['rate_count']}/{row['rate_seconds']:g}s"
 
+
+_PARTS_OF_RATE = ("rate_count", "rate_seconds")
 
 _COLUMNS = (
     field("name", "LIMIT"),
@@ -103,20 +109,45 @@ def list_(namespace: InNamespace = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
+def show(name: Name, namespace: InNamespace = None, as_json: AsJson = False) -> None:
+    """Show a limit with the slots in use and the waiting runs of all its keys."""
+    from noonmark.cli.connections.api import client  # noqa: PLC0415
+
+    with client(operator_settings()) as api:
+        found = _find(api, name, namespace)
+    if as_json:
+        show_json(found)
+        return
+    fields = {**with_instants(found), "rate": _rate(found)}
+    show_fields({one: value for one, value in fields.items() if one not in _PARTS_OF_RATE})
+
+
+@app.command()
 def delete(name: Name, namespace: InNamespace = None, as_json: AsJson = False) -> None:
     """Delete a limit. Rejected while an unfinished job refers to it."""
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with client(operator_settings()) as api:
-        found = next((one for one in api.limits.list(namespace=namespace) if one["name"] == name), None)
-        if found is None:
-            place = namespace_of(api, namespace)
-            raise CliError(f"limit {name!r} does not exist in namespace {place!r}; run `noonmark limit list`")
+        found = _find(api, name, namespace)
         api.limits.delete(name, namespace=namespace)
     if as_json:
         show_json({"namespace": found["namespace"], "name": name, "deleted": True})
     else:
         print(f"limit {name} of namespace {found['namespace']} deleted")
+
+
+def _find(api: Client, name: str, namespace: str | None) -> dict[str, Any]:
+    """Return a limit.
+
+    Raises:
+        CliError: the namespace has no such limit.
+    """
+    rows = {row["name"]: row for row in api.limits.list(namespace=namespace)}
+    if name in rows:
+        return rows[name]
+    near = get_close_matches(name.casefold(), rows, n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else "; run `noonmark limit list`"
+    raise CliError(f"limit {name!r} does not exist in namespace {namespace_of(api, namespace)!r}{meant}")
 
 
 def _figures(

@@ -9,8 +9,9 @@ import typer
 
 from noonmark.cli.connections.api_pages import or_missing, with_instants
 from noonmark.cli.connections.context import operator_settings
+from noonmark.cli.connections.ids import object_id
 from noonmark.cli.connections.job_ref import any_id_of
-from noonmark.cli.terminal.options import AsJson, Limit, Namespace, Output, OutputOption, read_uuid
+from noonmark.cli.terminal.options import AsJson, Limit, Namespace, Output, OutputOption
 from noonmark.cli.terminal.output import Column, field, shortened, show_fields, show_json, show_list
 from noonmark.cli.terminal.problems import CliError, ExitCode
 from noonmark.core.monitoring.alerts import AlertKind
@@ -94,11 +95,13 @@ def list_(
 
 @app.command()
 def show(
-    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Id of the alert.")], as_json: AsJson = False
+    alert: Annotated[
+        str, typer.Argument(metavar="ALERT", help="Id of the alert, or at least its first 8 characters.")
+    ],
+    as_json: AsJson = False,
 ) -> None:
     """Show an alert with its figures and its deliveries."""
-    alert_id = read_uuid(alert, "alert")
-    assert alert_id is not None
+    alert_id = object_id(alert, "alert")
     from noonmark.cli.connections.api import client  # noqa: PLC0415
 
     with (

@@ -11,7 +11,7 @@ import typer
 
 from noonmark.cli.connections.context import operator_settings
 from noonmark.cli.terminal.json_values import JSON_FORMS, read_json_option, reads_stdin
-from noonmark.cli.terminal.options import AsJson, read_uuid
+from noonmark.cli.terminal.options import AsJson, as_uuid
 from noonmark.cli.terminal.output import show_json
 from noonmark.cli.terminal.problems import CliError, ExitCode, cannot_read
 
@@ -52,7 +52,13 @@ def complete(
     from noonmark.cli.submissions.submit import publish  # noqa: PLC0415
     from noonmark.core.ids import uuid7  # noqa: PLC0415
 
-    run_id = read_uuid(run, "run")
+    run_id = as_uuid(run)
+    if run_id is None:
+        raise CliError(
+            f"run {run!r} is not an id; give all 36 characters: this command only publishes to Kafka,"
+            " and looks up no ids",
+            ExitCode.USAGE,
+        )
     if token_file == "-" and reads_stdin(result):  # noqa: S105 - not a token
         raise CliError("--token-file and --result cannot both read standard input", ExitCode.USAGE)
     data: dict[str, Any] = {"run_id": str(run_id), "token": _token(token_file), "outcome": outcome.value}

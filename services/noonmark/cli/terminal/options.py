@@ -173,20 +173,6 @@ def read_labels(given: Sequence[str] | None) -> dict[str, str]:
     return labels
 
 
-def read_uuid(given: str | None, what: str) -> UUID | None:
-    """Parse an id.
-
-    Raises:
-        CliError: the value is not an id.
-    """
-    if given is None:
-        return None
-    found = as_uuid(given)
-    if found is None:
-        raise CliError(f"{what} {given!r} is not an id; give a UUID of 36 characters", ExitCode.USAGE)
-    return found
-
-
 def as_uuid(given: str) -> UUID | None:
     """Return a text as an id; None if it is a name."""
     try:

@@ -158,7 +158,7 @@ class Calendar:
                     pointer, f"unknown field {shortened(str(key))}; expected {', '.join(_KEYS)}"
                 )
         if not body:
-            raise CalendarError("", f"calendar has no days; give at least one of {_options()}")
+            raise CalendarError("", f"calendar has no days; expected at least one of {_options()}")
         return cls(
             dates=tuple(_items(body, "dates", MAX_DATES, read_day)),
             ranges=tuple(_items(body, "ranges", MAX_RANGES, _read_range)),
@@ -257,7 +257,9 @@ def _read_range(value: object, pointer: str) -> DayRange:
     found = DayRange(read_day(value["first"], f"{pointer}/first"), read_day(value["last"], f"{pointer}/last"))
     if found.last < found.first:
         raise CalendarError(
-            f"{pointer}/last", f"{where} ends on {found.last}, before it begins on {found.first}; swap them"
+            f"{pointer}/last",
+            f"{where} ends on {found.last}, before it begins on {found.first};"
+            f" expected {found.first} or a later day",
         )
     return found
 

@@ -18,9 +18,10 @@ from noonmark.core.why.answers import (
     ranked,
     without_worker,
 )
+from noonmark.core.why.endings import of_ended
 from noonmark.core.why.facts import Facts, JobFacts, RunFacts, ScheduleFacts, TimerFacts
 from noonmark.core.why.path import of_overdue, of_workers, stopped
-from noonmark.core.why.runs import of_ended, of_run
+from noonmark.core.why.runs import of_run
 from noonmark.core.why.stranded import NO_TIMER
 
 
@@ -129,7 +130,9 @@ def _of_past(facts: Facts, *, alone: bool) -> Iterator[Answer]:
     last = facts.runs[0]
     skipped = list(
         takewhile(
-            lambda run: run.state == RunState.SKIPPED and (run.reason, run.origin) == (last.reason, last.origin),
+            lambda run: (
+                run.state == RunState.SKIPPED and (run.reason, run.origin) == (last.reason, last.origin)
+            ),
             facts.runs,
         )
     )

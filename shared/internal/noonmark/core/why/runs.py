@@ -1,4 +1,4 @@
-"""Answers about one run: what it waits for, what it is doing, how it ended."""
+"""Answers about one run: what it waits for and what it is doing. For how it ended see `endings.py`."""
 
 from __future__ import annotations
 
@@ -7,41 +7,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from noonmark.core.states import Origin, RunState, SkipReason, WaitReason
-from noonmark.core.why.answers import About, Answer, Blocker, Weight, ahead, answer, at, counted, lasting
+from noonmark.core.states import RunState, WaitReason
+from noonmark.core.why.answers import About, Answer, Blocker, Weight, ahead, answer, at, counted
+from noonmark.core.why.endings import of_ended
 from noonmark.core.why.facts import Facts, GateFacts, RunFacts
 from noonmark.core.why.path import of_message, of_overdue, of_unsent, of_workers, stopped
+from noonmark.core.why.progress import about_holder, doing, loss, worker_of
 from noonmark.core.why.stranded import RUN_FAULTS
 
 _ROUNDING: Final = 1e-9
 _MOST_NAMED: Final = 3
-
-_SKIPPED: Final = {
-    SkipReason.OVERLAP: (Blocker.SKIPPED_OVERLAP, "overlap: another run of the job was unfinished"),
-    SkipReason.MISFIRED: (Blocker.MISFIRED, "misfired: it was too late, and the misfire policy is skip"),
-    SkipReason.COALESCED: (
-        Blocker.COALESCED,
-        "coalesced: a later instant was also due, and only the latest one runs",
-    ),
-    SkipReason.LOOK_BACK: (
-        Blocker.LOOK_BACK,
-        "look_back: it was older than the job's misfire.look_back_seconds",
-    ),
-    SkipReason.PAUSED: (
-        Blocker.SKIPPED_PAUSED,
-        "paused: it came due during a pause, and the resume skipped it",
-    ),
-    SkipReason.START_DEADLINE: (Blocker.START_DEADLINE, "start_deadline: no worker started it in time"),
-    SkipReason.CANCELLED: (Blocker.SKIPPED_CANCELLED, "cancelled: its job was cancelled before it ran"),
-}
-
-_MEANT: Final = {
-    Origin.SCHEDULE: ("instant", "instants"),
-    Origin.MANUAL: ("run triggered at", "triggered runs"),
-    Origin.BACKFILL: ("backfilled instant", "backfilled instants"),
-    Origin.EVENT: ("run of", "runs"),
-}
-"""What a skipped run stood for, one and several, by its origin."""
 
 
 def of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
@@ -189,18 +164,9 @@ def _overlap(facts: Facts, run: RunFacts, holders: Sequence[RunFacts], about: Ab
         Blocker.OVERLAP,
         f"it has been waiting since {at(run.waiting_since or run.scheduled_for)} for run {holder.id}"
         f" of the same job, {doing(facts, holder)}",
-        **_holder(holder),
+        **about_holder(holder),
         **about,
     )
-
-
-def _holder(run: RunFacts) -> About:
-    return {
-        "holder": run.id,
-        "holder_state": run.state,
-        "holder_since": _since(run),
-        "holder_worker": run.owner or None,
-    }
 
 
 def _named(holders: Sequence[RunFacts], held: int) -> str:
@@ -229,29 +195,6 @@ def _with_pauses(given: Answer, holders: Sequence[RunFacts]) -> Answer:
 # what it is doing
 
 
-def doing(facts: Facts, run: RunFacts) -> str:
-    """Return what an unfinished run is doing, as a clause to follow its name."""
-    if run.report_until is not None:
-        return f"which waits until {at(run.report_until)} for its target's report"
-    if run.state in (RunState.RUNNING, RunState.CANCELLING) and run.owner:
-        return f"which has been {run.state} on {_worker(run)} since {at(_since(run))}"
-    return f"which has been {run.state} for {lasting((facts.now - _since(run)).total_seconds())}"
-
-
-def _since(run: RunFacts) -> datetime:
-    moments = {
-        RunState.WAITING: run.waiting_since,
-        RunState.QUEUED: run.queued_at,
-        RunState.RUNNING: run.started_at,
-        RunState.CANCELLING: run.started_at,
-    }
-    return moments.get(RunState(run.state)) or run.started_at or run.queued_at or run.scheduled_for
-
-
-def _worker(run: RunFacts) -> str:
-    return f"worker {run.owner} ({run.host}, pid {run.pid})" if run.host else f"worker {run.owner}"
-
-
 def _under_way(facts: Facts, run: RunFacts) -> Answer:
     about: About = {"run": run.id, "attempt": run.attempt, "started_at": run.started_at}
     if run.report_until is not None:
@@ -264,9 +207,9 @@ def _under_way(facts: Facts, run: RunFacts) -> Answer:
     assert run.started_at is not None
     about |= {"worker": run.owner, "host": run.host, "pid": run.pid, "beat_at": run.beat_at}
     if run.state == RunState.CANCELLING:
-        sentence = f"it was asked to stop, and {_worker(run)} has not confirmed yet that it stopped"
+        sentence = f"it was asked to stop, and {worker_of(run)} has not confirmed yet that it stopped"
         return answer(Blocker.CANCELLING, sentence, **about)
-    sentence = f"it has been running on {_worker(run)} since {at(run.started_at)}, attempt {run.attempt}"
+    sentence = f"it has been running on {worker_of(run)} since {at(run.started_at)}, attempt {run.attempt}"
     return answer(Blocker.RUNNING, sentence + _silence(facts, run), **about)
 
 
@@ -292,15 +235,9 @@ _REPEATED: Final = {
 
 
 def _lost(run: RunFacts, lost_at: datetime) -> Answer:
-    sentence = f"{_loss(run, lost_at)}; {_REPEATED[RunState(run.state)]}"
+    sentence = f"{loss(run, lost_at)}; {_REPEATED[RunState(run.state)]}"
     weight = Weight.STATES if run.state == RunState.QUEUED else Weight.ADDS
     return answer(Blocker.WORKER_LOST, sentence, weight=weight, **_of_loss(run))
-
-
-def _loss(run: RunFacts, lost_at: datetime) -> str:
-    worker = f"worker {run.lost_worker}" if run.lost_worker else "its worker"
-    times = f", and the run has lost {counted(run.losses, 'worker')}" if run.losses > 1 else ""
-    return f"{worker} was lost at {at(lost_at)}, in attempt {run.lost_attempt}{times}"
 
 
 def _of_loss(run: RunFacts) -> About:
@@ -319,7 +256,7 @@ def _retrying(facts: Facts, run: RunFacts) -> Iterator[Answer]:
         yield from of_overdue(facts, run.retry_at, run.shard, run.lane)
     if run.lost_at is not None:
         again = f"at {at(run.retry_at)}" if run.retry_at else "later"
-        sentence = f"{_loss(run, run.lost_at)}; that attempt is repeated {again}"
+        sentence = f"{loss(run, run.lost_at)}; that attempt is repeated {again}"
         about = _of_loss(run) | {"until": run.retry_at}
         yield answer(Blocker.WORKER_LOST, sentence, weight=Weight.BLOCKS, **about)
         yield from of_workers(facts)
@@ -339,71 +276,3 @@ def _retrying(facts: Facts, run: RunFacts) -> Iterator[Answer]:
 def _last_attempt(run: RunFacts) -> str:
     """Name the last attempt; only one that counts has a number (a lost or rejected one gives it back)."""
     return f"attempt {run.attempt} failed" if run.attempt else "it has to be tried again"
-
-
-# how it ended
-
-
-def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
-    """Say how runs ended that ended in the same way, the latest first; several only if they were skipped."""
-    run = runs[0]
-    about: About = {
-        "run": run.id,
-        "scheduled_for": run.scheduled_for,
-        "finished_at": run.finished_at,
-    }
-    assert run.finished_at is not None
-    ended = at(run.finished_at)
-    if run.state == RunState.SKIPPED:
-        yield _skipped(facts, runs, about)
-    elif run.state == RunState.DEAD:
-        if run.reason == "rejected":
-            yield from of_workers(facts)
-        why = f": {run.error}" if run.error else ""
-        after = f", after {counted(run.attempt, 'attempt')}" if run.attempt else ""
-        sentence = f"it has been dead since {ended}{after} ({run.reason}){why}"
-        yield answer(
-            Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about
-        )
-    elif run.state == RunState.UNKNOWN:
-        lost = f"; {_loss(run, run.lost_at)}" if run.reason == "lost" and run.lost_at is not None else ""
-        sentence = (
-            f"it ended as unknown at {ended} ({run.reason}): nothing shows whether it took effect{lost}"
-        )
-        yield answer(Blocker.UNKNOWN, sentence, reason=run.reason, **about)
-    elif run.state == RunState.SUCCEEDED:
-        yield answer(
-            Blocker.SUCCEEDED, f"it succeeded at {ended}, attempt {run.attempt}", attempt=run.attempt, **about
-        )
-    else:
-        code = Blocker.CANCELLED if run.state == RunState.CANCELLED else Blocker.DISCARDED
-        by = f" ({run.reason})" if run.reason else ""
-        yield answer(code, f"it was {run.state} at {ended}{by}", reason=run.reason, **about)
-
-
-def _skipped(facts: Facts, runs: Sequence[RunFacts], about: About) -> Answer:
-    run = runs[0]
-    code, words = _SKIPPED[SkipReason(run.reason or "")]
-    instants = sum(one.instants for one in runs)
-    one, several = _MEANT[Origin(run.origin)]
-    if instants == 1:
-        sentence = f"the {one} {at(run.scheduled_for)} was skipped: {words}"
-    else:
-        sentence = (
-            f"the last {instants:,} {several}, from {at(runs[-1].scheduled_for)} to"
-            f" {at(run.last_scheduled_for or run.scheduled_for)}, were skipped: {words}"
-        )
-    holder = facts.slot if run.reason == SkipReason.OVERLAP else None
-    if holder is not None and holder.unfinished:
-        about |= _holder(holder)
-        sentence += f" (run {holder.id}, {doing(facts, holder)})"
-    return answer(
-        code,
-        sentence,
-        weight=Weight.STATES,
-        instants=instants,
-        first=runs[-1].scheduled_for,
-        last=run.last_scheduled_for or run.scheduled_for,
-        start_by=run.start_by,
-        **about,
-    )

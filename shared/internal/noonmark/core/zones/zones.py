@@ -25,6 +25,11 @@ from noonmark.core.instants import as_utc, shortened
 MIN_AT: Final = datetime.min.replace(tzinfo=UTC)
 MAX_AT: Final = datetime.max.replace(tzinfo=UTC)
 
+UNKNOWN_ZONE: Final = "is not in zone data"
+"""What errors say of a name that no zone has."""
+
+ZONE_RULE: Final = "an IANA name such as 'Europe/Berlin', 'America/New_York' or 'UTC'"
+
 REACH: Final = timedelta(days=3)
 """Further than one change of the clocks can matter: offsets stay below 24 h, so a change stays below 48 h."""
 
@@ -296,12 +301,8 @@ class ZoneData:
 
     def _unknown(self, name: str) -> ZoneError:
         near = self._near(name)
-        hint = (
-            f"did you mean {' or '.join(repr(each) for each in near)}?"
-            if near
-            else "use an IANA name such as 'Europe/Berlin', 'America/New_York' or 'UTC'"
-        )
-        return ZoneError(f"time zone {shortened(name)} is not in zone data {self.version}; {hint}", near)
+        hint = f"did you mean {' or '.join(repr(each) for each in near)}?" if near else f"use {ZONE_RULE}"
+        return ZoneError(f"time zone {shortened(name)} {UNKNOWN_ZONE} {self.version}; {hint}", near)
 
     def _near(self, name: str) -> tuple[str, ...]:
         """Return up to three similar names: another case, the same city, or similar letters."""

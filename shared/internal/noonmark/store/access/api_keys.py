@@ -12,10 +12,9 @@ import orjson
 import psycopg
 
 from noonmark.core.access.roles import EVERYWHERE, Permission, Principal, Role
-from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN, NAMESPACE_RULE
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
-from noonmark.store.namespaces.namespaces import NAME_RULE
 
 LONGEST_NAME: Final = 100
 MOST_GRANTS: Final = 100
@@ -123,10 +122,14 @@ def check_new_key(wanted: NewKey) -> None:
     if wanted.platform and wanted.grants:
         raise KeyRequestError("/grants", "a platform key has every permission already: leave its grants out")
     if len(wanted.grants) > MOST_GRANTS:
-        raise KeyRequestError("/grants", f"the key has {len(wanted.grants)} grants; expected at most {MOST_GRANTS}")
+        raise KeyRequestError(
+            "/grants", f"the key has {len(wanted.grants)} grants; expected at most {MOST_GRANTS}"
+        )
     for place in wanted.grants:
         if place != EVERYWHERE and re.fullmatch(NAMESPACE_PATTERN, place) is None:
-            raise KeyRequestError("/grants", f"{place!r} is not a valid namespace name; expected {NAME_RULE}")
+            raise KeyRequestError(
+                "/grants", f"{place!r} is not a valid namespace name; expected {NAMESPACE_RULE}"
+            )
     if wanted.scopes is not None and not wanted.scopes:
         raise KeyRequestError("/scopes", "an empty list of scopes allows nothing: leave it out to allow all")
     if wanted.rate_per_minute is not None and not 1 <= wanted.rate_per_minute <= MOST_PER_MINUTE:
@@ -136,7 +139,8 @@ def check_new_key(wanted: NewKey) -> None:
         )
     if wanted.lives_seconds is not None and not 0 < wanted.lives_seconds <= LONGEST_LIFE_SECONDS:
         raise KeyRequestError(
-            "/expires_in_seconds", "the lifetime of the key is out of range; expected above 0 s and at most ten years"
+            "/expires_in_seconds",
+            "the lifetime of the key is out of range; expected above 0 s and at most ten years",
         )
 
 

@@ -9,10 +9,9 @@ from uuid import UUID
 
 import psycopg
 
-from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN, NAMESPACE_RULE
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
-from noonmark.store.namespaces.namespaces import NAME_RULE
 from noonmark.store.schedules.time_facts import change_time_facts
 
 LONGEST_FILL_DAYS: Final = 30
@@ -72,7 +71,9 @@ def parse_rate(text: str) -> tuple[int, float]:
     count = int(found[1]) if found else 0
     seconds = float(found[2] or 1) * _UNITS[found[3]] if found else 0.0
     if not found or not 0 < count <= MOST or not 0 < seconds <= LONGEST_FILL_DAYS * 86400:
-        raise LimitError(f"{text!r} is not a valid rate; expected runs per time, such as 100/60s, 5/s or 1000/h")
+        raise LimitError(
+            f"{text!r} is not a valid rate; expected runs per time, such as 100/60s, 5/s or 1000/h"
+        )
     return count, seconds
 
 
@@ -133,13 +134,15 @@ def check_limit(namespace: str, name: str, figures: Figures) -> None:
         LimitError: name or figures are invalid.
     """
     if not re.fullmatch(NAMESPACE_PATTERN, namespace):
-        raise LimitError(f"{namespace!r} is not a valid namespace name; expected {NAME_RULE}")
+        raise LimitError(f"{namespace!r} is not a valid namespace name; expected {NAMESPACE_RULE}")
     if not re.fullmatch(NAMESPACE_PATTERN, name):
-        raise LimitError(f"{name!r} is not a valid limit name; expected {NAME_RULE}")
+        raise LimitError(f"{name!r} is not a valid limit name; expected {NAMESPACE_RULE}")
     if figures.max_running is None and figures.rate_count is None:
         raise LimitError("a limit needs --max-running, --rate, or both")
     if any(number is not None and not 0 < number <= MOST for number in (figures.max_running, figures.burst)):
-        raise LimitError(f"--max-running or --burst is out of range; expected a whole number from 1 to {MOST}")
+        raise LimitError(
+            f"--max-running or --burst is out of range; expected a whole number from 1 to {MOST}"
+        )
     if figures.rate_count is None or figures.rate_seconds is None:
         if figures.burst is not None:
             raise LimitError("--burst needs --rate")

@@ -12,12 +12,10 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.zones.zones import load_zone
-from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
+from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN, NAMESPACE_RULE
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.schedules.time_facts import change_time_facts
-
-NAME_RULE: Final = "1 to 63 of a-z, 0-9, '-' and '_', the first a letter or digit"
 
 _MOST_IN_FLIGHT: Final = 1_000_000
 _MOST_JOBS: Final = 10_000_000
@@ -210,7 +208,7 @@ def check_name(name: str) -> None:
         NamespaceNameError: it is not valid.
     """
     if not re.fullmatch(NAMESPACE_PATTERN, name):
-        raise NamespaceNameError(f"{name!r} is not a valid namespace name; expected {NAME_RULE}")
+        raise NamespaceNameError(f"{name!r} is not a valid namespace name; expected {NAMESPACE_RULE}")
 
 
 def is_paused(connection: psycopg.Connection, name: str) -> bool:

@@ -214,16 +214,16 @@ class Backfills(Group[D]):
 
 
 class Ids(Group[D]):
-    """`client.ids`: jobs and runs by the first characters of their ids."""
+    """`client.ids`: jobs, runs, backfills and alerts by the first characters of their ids."""
 
     @operation
     def find(self, prefix: str, *, kind: str | None = None, state: str | None = None) -> Call[FoundIds]:
-        """Return up to 10 jobs and runs that the key can read, of all namespaces.
+        """Return up to 10 jobs and runs that the key can read, of all namespaces; with `kind`, of that kind.
 
         Args:
             prefix: at least the first 8 characters of the id.
-            kind: job or run.
-            state: only jobs and runs in this state.
+            kind: job, run, backfill or alert.
+            state: only those in this state.
         """
         return Call("GET", path("ids"), document, {"prefix": prefix, "kind": kind, "state": state})
 

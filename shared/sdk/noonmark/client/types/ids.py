@@ -9,23 +9,24 @@ from typing import Literal, TypedDict
 
 
 class FoundId(TypedDict):
-    """A job or a run whose id begins with the prefix."""
+    """A job, run, backfill or alert whose id begins with the prefix."""
 
     id: str
 
-    kind: Literal["job", "run"]
+    kind: Literal["job", "run", "backfill", "alert"]
 
-    namespace: str
+    namespace: str | None
+    """null: an alert about the installation."""
 
     job_name: str | None
-    """Name of the job, or of the run's job."""
+    """Name of the job, or of the job of the run, backfill or alert; null if it has none."""
 
     state: str
-    """State of the job or run."""
+    """State as listings show it; of an alert, open or resolved."""
 
 
 class FoundIds(TypedDict):
-    """Jobs and runs whose ids begin with a prefix."""
+    """Jobs, runs, backfills or alerts whose ids begin with a prefix."""
 
     items: list[FoundId]
 
