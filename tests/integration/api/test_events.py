@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.cluster import wait_until
 
 from noonmark.api.routes.runs import events
 from noonmark.auth.key_cache import KeyCache
@@ -196,8 +198,12 @@ def test_lanes_are_measured_in_messages_and_seconds(api, settings, database):
     producer.produce(topics.runs("default", Lane.HIGH), b"x")
     assert producer.flush(10) == 0
 
-    found = api("GET", "/v1/lanes", 200).json()
+    def measured() -> dict[str, Any] | None:
+        """All lanes; a broker that a busy machine keeps from answering within 2 s leaves some out, and says so."""
+        answer = api("GET", "/v1/lanes", 200).json()
+        return None if answer["failed"] else answer
 
+    found = wait_until(measured, "every lane to be measured", 30)
     lanes = {(lane["pool"], lane["priority"]): lane for lane in found["items"] if lane["pool"]}
     assert set(lanes) == {("default", name) for name in ("high", "normal", "low")}
     assert lanes["default", "high"]["start_backlog"] == 1
@@ -207,5 +213,4 @@ def test_lanes_are_measured_in_messages_and_seconds(api, settings, database):
         topics.submissions,
         topics.submissions_bulk,
     }
-    assert found["failed"] == []
     assert api("GET", "/v1/lanes?pool=other", 200).json()["items"] == []

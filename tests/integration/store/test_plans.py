@@ -22,7 +22,7 @@ from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.alerts import statistics
 from noonmark.store.database import statements
 from noonmark.store.database.columns import fenced_span
-from noonmark.store.database.planned_once import PLANNED_ONCE, function_of, numbered, planned_once
+from noonmark.store.database.planned_once import PLANNED_ONCE, RARE_CONFLICTS, function_of, numbered, planned_once
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.columns import NEVER
 
@@ -619,6 +619,8 @@ def explain(
             db.execute("deallocate all")
             db.execute(f"prepare planned as {numbered(name)}")
             text = planned_once(name).replace(f"select * from {function_of(name)}", "execute planned")
+            # Whether to look for conflicts at once is a parameter of the function alone: the plan is the same.
+            text = text.removesuffix(", true)") + ")" if name in RARE_CONFLICTS else text
         # No parameter can be bound to EXECUTE.
         cursor = psycopg.ClientCursor(db) if name in PLANNED_ONCE else db.cursor()
         row = cursor.execute(f"explain (analyze, timing off, format json) {text}", params).fetchone()
