@@ -73,7 +73,7 @@ def suffered(noonmark: Cluster, load: Load) -> Suffered:
     )
     first = "r.started_at is not null and r.attempt = 1 and r.losses = 0"
     latest = noonmark.rows(
-        "select coalesce(j.work ->> 'handler', j.work ->> 'type')"
+        "select coalesce(j.handler, j.kind)"
         f" from runs r join jobs j on j.id = r.job_id where r.namespace = %s and {first}"
         f" order by r.started_at - r.scheduled_for desc limit 1",
         ns,
