@@ -13,6 +13,7 @@ from noonmark.intake.write_loop import BatchQueue
 from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.topics import Topics
+from noonmark.service.inability import Inability
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 from noonmark.store.schedules.time_facts import DatabaseClock, Moment
@@ -56,6 +57,7 @@ class ReadLoop:
         self._unchecked: tuple[BatchConsumer, list[Record]] | None = None
         self._key_missing = False
         self._progress = service.health.progress(self.name, 30.0)
+        self._inability = Inability(service.settings.lease_seconds)
         service.health.require(_CONDITION, "no partition of the submissions topics is assigned yet")
 
     def run(self, stop: threading.Event) -> None:
@@ -64,6 +66,7 @@ class ReadLoop:
         bulk = self._consumer(self._topics.submissions_bulk)
         try:
             while not stop.is_set():
+                self._yield_partitions(main, bulk)
                 self._turn(main, bulk)
                 self._progress.beat()
                 self._service.health.set_ready(
@@ -75,6 +78,17 @@ class ReadLoop:
         finally:
             main.close()
             bulk.close()
+
+    def _yield_partitions(self, main: BatchConsumer, bulk: BatchConsumer) -> None:
+        """Leave the group while nothing can be written for long: other processes take the submissions in."""
+        if not self._inability.is_long():
+            main.join()
+            bulk.join()
+            return
+        main.step_aside()
+        bulk.step_aside()
+        if self._unchecked is not None and not self._unchecked[0].assigned:
+            self._unchecked = None  # others receive them
 
     def _turn(self, main: BatchConsumer, bulk: BatchConsumer) -> None:
         moment = self._clock.moment()
@@ -88,6 +102,7 @@ class ReadLoop:
             bulk.poll_batch(0, 0)
             self._enqueue(*self._unchecked, moment)
             return
+        self._inability.mark_able()
         most = self._service.settings.intake_batch
         records = main.poll_batch(most, 0)
         if records:

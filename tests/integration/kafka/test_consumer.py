@@ -318,3 +318,28 @@ def test_a_record_with_parts_is_committed_once_all_of_them_are_settled(kafka):
     kafka.close(consumer)
     (lag,) = LagProbe(kafka.config).measure(f"{kafka.name}.group", topic)
     assert lag.commit_lag == 0
+
+
+def test_a_member_that_steps_aside_gives_what_is_not_settled_to_others_and_joins_again(kafka_by_protocol):
+    kafka = kafka_by_protocol
+    topic = kafka.topic(partitions=2)
+    kafka.publish(topic, 100)
+    first = kafka.consumer(topic)
+    mine = take(first, 100)
+    settled = [record for record in mine if record.offset < 10]
+    first.settle(settled)
+    first.pause()
+    second = kafka.consumer(topic)
+
+    first.step_aside()
+    _, theirs = poll_until(
+        lambda _, theirs: len(second.assigned) == 2 and len(theirs) >= 80, first, second, within=60
+    )
+
+    assert first.assigned == frozenset()
+    assert not any(first.is_current(record) for record in mine)
+    assert numbers(theirs) == sorted(set(numbers(mine)) - set(numbers(settled)))
+    first.resume()
+    first.join()
+    poll_until(lambda *_: len(first.assigned) == len(second.assigned) == 1, first, second, within=60)
+    assert first.counters.lost == 0

@@ -148,6 +148,7 @@ class Engine:
             if self._lease.identity.worker == 0 or self._lease.lost.is_set():
                 self._renew(connection)
             self._progress.beat()
+            self._lease.tend(connection)
             if time.monotonic() >= self._requeue_at:
                 self._requeue_released(connection, "an earlier try failed")
             problem = self._check_resources() or self._lease.problem()
@@ -156,6 +157,8 @@ class Engine:
             if backoff.failures:
                 backoff.reset()
             self._service.health.set_ready("lease", ready=not problem, missing=problem)
+            for reader in self._readers if not problem else ():
+                reader.inability.mark_able()
             if self._lease.identity.worker:
                 self._supervise(connection)
             if not started:

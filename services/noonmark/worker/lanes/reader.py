@@ -16,6 +16,7 @@ from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.messages import RunBatch, RunMessageError, Signer, UnknownKey, lane_of, open_runs
 from noonmark.kafka.topics import Topics
+from noonmark.service.inability import Inability
 from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import await_read, kafka_config
 from noonmark.store.cluster.pools import read_keys
@@ -150,6 +151,8 @@ class LaneReader:
         self._errors_counted = 0
         self._topic = topics.runs(pool, lane)
         self._progress = service.health.progress(self.name, 15.0)
+        self.inability = Inability(service.settings.lease_seconds)
+        """For how long the worker could start nothing; the engine marks when it can."""
         service.health.require(self.name, "no partition is assigned yet")
         self.consumer = BatchConsumer(
             kafka_config(service.settings),
@@ -170,6 +173,7 @@ class LaneReader:
                 records = self.consumer.poll_batch(most, _POLL_SECONDS)
                 self._progress.beat()
                 self._count_errors()
+                self._yield_partitions()
                 self._retry_unverified()
                 if records:
                     self._check(records)
@@ -204,6 +208,18 @@ class LaneReader:
         self.consumer.pause()
         self._leaving.set()
         self.buffer.clear()
+
+    def _yield_partitions(self) -> None:
+        """Leave the group while the worker can start nothing for long: other workers start its messages."""
+        if not self.inability.is_long():
+            self.consumer.join()
+            return
+        self.consumer.step_aside()
+        if not self.consumer.assigned:
+            # What is buffered was delivered to others; a full buffer would keep the lane paused.
+            self.buffer.clear()
+            self._unverified.clear()
+            self.taken()
 
     def _count_errors(self) -> None:
         errors = self.consumer.counters.commit_errors

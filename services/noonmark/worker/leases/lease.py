@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import psycopg
 
+from noonmark.service.inability import Inability
 from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
 from noonmark.store.outcomes.events import EventTopics
@@ -32,6 +33,12 @@ from noonmark.worker.leases.worker_time import lease_clock
 _RESTART_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 10.0
 """For what follows drain and grace; then the heartbeat process ends a worker that was asked to stop."""
+
+_RENEW_SHARE: Final = 1 / 2
+"""The worker renews the lease itself when the last heartbeat is older than this share of the lease."""
+
+_SILENT_SECONDS: Final = 10.0
+"""Least silence after which a heartbeat process is replaced: twice the limit of its statements."""
 
 _LATE_SHARE: Final = 2 / 3
 """Nothing is started when the last heartbeat is older than this share of the lease."""
@@ -95,6 +102,7 @@ class Lease:
         self._closing = False
         self._beaten_at = lease_clock()
         self._is_renewed = False
+        self._silence = Inability(max(_SILENT_SECONDS, settings.lease_seconds))
         self._lapses: deque[float] = deque(maxlen=_LAPSES)
         self._keep_until = 0.0
         self.identity = Identity(0, 0)
@@ -182,6 +190,27 @@ class Lease:
             and lease_clock() - self._beaten_at < self._lease_seconds
         )
 
+    def tend(self, connection: psycopg.Connection) -> None:
+        """Renew the lease here while its heartbeats are late, and replace a heartbeat process that is silent.
+
+        Args:
+            connection: autocommit; that of the heartbeat process may be broken while this one works.
+        """
+        if not self.identity.worker or self.lost.is_set():
+            return
+        if self._is_renewed and self.age_seconds() > self._lease_seconds * _RENEW_SHARE:
+            identity, at = self.identity, lease_clock()
+            if worker_lease.beat(connection, identity):
+                self._renewed(identity.worker, at)
+            else:
+                self.lapse(identity.worker)
+        with self._lock:
+            helper, is_silent = self._helper, self._is_ready and self._silence.is_long()
+        if helper is not None and is_silent:
+            self._log.error("heartbeat_silent", seconds=self._silence.most_seconds)
+            self._silence.mark_able()
+            helper.kill()
+
     def forget(self) -> None:
         """Drop a lease that has lapsed, with all of its runs, before another one is taken."""
         with self._lock:
@@ -263,6 +292,7 @@ class Lease:
             self._renew_meanwhile()
 
     def _take_report(self, report: dict[str, Any]) -> None:
+        self._silence.mark_able()
         if report["event"] == "ready":
             with self._lock:
                 self._is_ready = True

@@ -20,6 +20,7 @@ from noonmark.kafka.consumers.records import (
     ConsumerFailed,
     Record,
     drain_marks,
+    names_of,
     read_headers,
 )
 from noonmark.kafka.fatal import fatal_error
@@ -92,15 +93,8 @@ class BatchConsumer:
         callbacks = {"error_cb": self._note_error, "on_commit": self._committer.answered}
         settings = consumer_properties(config, group, max_poll_interval_seconds)
         self._consumer = Consumer(settings | callbacks | dict(properties or {}))
-        self._consumer.subscribe(
-            list(self.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
-        _log.info(
-            "consumer of %s joins group %s (%s protocol)",
-            ", ".join(self.topics),
-            group,
-            config.group_protocol,
-        )
+        self._is_aside = True
+        self.join()
 
     # -- for the owner thread ------------------------------------------------------------------------
 
@@ -129,6 +123,22 @@ class BatchConsumer:
             if records or time.monotonic() >= deadline:
                 self.counters.records += len(records)
                 return records
+
+    def step_aside(self) -> None:
+        """Leave the group until `join`: other members receive all that is not settled."""
+        if not self._is_aside:
+            self._is_aside = True
+            _log.warning("group %s: leaving it until work is possible again", self.group)
+            self._consumer.unsubscribe()
+
+    def join(self) -> None:
+        """Join the group."""
+        if self._is_aside:
+            self._is_aside = False
+            _log.info("consumer of %s joins group %s", ", ".join(self.topics), self.group)
+            self._consumer.subscribe(
+                list(self.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            )
 
     def flush(self, timeout_seconds: float = 5.0) -> bool:
         """Apply all marks and commit them now. Return whether the group has accepted them in time."""
@@ -286,13 +296,8 @@ class BatchConsumer:
         position = tracker.position
         if position is not None and offset < position:
             # The topic was created again, or its offsets were reset: records in flight belong to the old one.
-            _log.warning(
-                "%s[%d]: offsets went back from %d to %d; starting over there",
-                topic,
-                partition,
-                position,
-                offset,
-            )
+            where = f"{topic}[{partition}]"
+            _log.warning("%s: offsets went back from %d to %d; starting over there", where, position, offset)
             self.counters.rewinds += 1
             self._committer.drop(topic, partition)
             tracker = self._tracker.assign(topic, partition)
@@ -353,7 +358,7 @@ class BatchConsumer:
         self.counters.assigned += len(partitions)
         if not partitions:
             return
-        _log.info("group %s: assigned %s", self.group, _names(partitions))
+        _log.info("group %s: assigned %s", self.group, names_of(partitions))
         # A partition can come back paused as it left, and would never be read again.
         consumer.resume(partitions)
         if self._fetch_stopped:
@@ -365,13 +370,13 @@ class BatchConsumer:
         self._committer.commit_now(consumer, [(tp.topic, tp.partition) for tp in partitions])
         self._forget(partitions)
         self.counters.revoked += len(partitions)
-        _log.info("group %s: revoked %s", self.group, _names(partitions))
+        _log.info("group %s: revoked %s", self.group, names_of(partitions))
 
     def _on_lost(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         # Another consumer may own them already: nothing of ours may be committed.
         self._forget(partitions)
         self.counters.lost += len(partitions)
-        _log.warning("group %s: lost %s", self.group, _names(partitions))
+        _log.warning("group %s: lost %s", self.group, names_of(partitions))
 
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         for tp in partitions:
@@ -393,7 +398,3 @@ class BatchConsumer:
             self._logged_at[error.code()] = now
             remedy = hint(error, (topic,) if topic else self.topics, self.group)
             _log.warning("group %s: %s (%s)%s", self.group, error.str(), error.name(), remedy)
-
-
-def _names(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(f"{tp.topic}[{tp.partition}]" for tp in partitions) or "nothing"

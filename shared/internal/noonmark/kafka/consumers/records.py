@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
 import msgspec
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 Headers = list[tuple[str, bytes | str | None]]
 
@@ -65,6 +65,11 @@ def drain_marks(queue: deque[Sequence[Record]]) -> dict[int, Marks]:
             else:
                 parts.append((record.offset, record.part))
     return by_epoch
+
+
+def names_of(partitions: Iterable[TopicPartition]) -> str:
+    """Return the names of partitions, for logs."""
+    return ", ".join(f"{one.topic}[{one.partition}]" for one in partitions) or "nothing"
 
 
 class ConsumerFailed(Exception):  # noqa: N818 - the name says what happened, like the domain's other conditions
