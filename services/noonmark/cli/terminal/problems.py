@@ -214,7 +214,7 @@ def explain_usage(error: Exception) -> None:
             error.message = wrong_option(error)
         else:
             error.message = missing_option(_path_of(ctx), (*param.opts, *param.secondary_opts))
-    elif getattr(ctx, "parent", None) is not None and getattr(error, "message", "").startswith(_UNKNOWN):
+    elif ctx is not None and ctx.parent is not None and getattr(error, "message", "").startswith(_UNKNOWN):
         word = getattr(error, "message", "").split("'")[1]
         if meant := command_meant(word, ctx.command.commands):
             error.message = f"{_UNKNOWN}{word!r}. Did you mean {meant!r}?"  # type: ignore[attr-defined]
