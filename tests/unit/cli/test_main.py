@@ -26,7 +26,7 @@ COMMANDS = [
     ["namespace", "set"], ["namespace", "list"], ["namespace", "show"], ["namespace", "pause"],
     ["signing-key", "list"], ["signing-key", "show"], ["signing-key", "rotate"], ["signing-key", "retire"],
     ["namespace", "resume"], ["namespace", "delete"], ["limit", "set"],
-    ["limit", "list"], ["limit", "delete"], ["zones", "show"], ["zones", "activate"],
+    ["limit", "list"], ["limit", "show"], ["limit", "delete"], ["zones", "show"], ["zones", "activate"],
     ["job", "apply"], ["job", "export"], ["job", "create"], ["job", "edit"], ["job", "delete"], ["job", "versions"], ["job", "diff"],
     ["run", "retry"], ["import", "crontab"], ["context", "add"], ["context", "list"], ["context", "use"],
     ["context", "show"], ["context", "remove"], ["api"], ["why"], ["audit"], ["admin", "bootstrap"],

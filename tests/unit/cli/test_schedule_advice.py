@@ -12,6 +12,16 @@ TRANSLATED = [
     ("*-*-* 02:30:00 Europe/Berlin", "--cron '30 2 * * *' --zone Europe/Berlin"),
     ("OnCalendar=*-*-* 02:30:00 Europe/Berlin", "--cron '30 2 * * *' --zone Europe/Berlin"),
     ("OnCalendar=*:*:0/20 Asia/Tokyo", "--cron '0-59/20 * * * * *' --seconds-field first --zone Asia/Tokyo"),
+    ("2027-*-01 09:00:00", "--cron '0 0 9 1 * ? 2027' --dialect quartz"),
+    ("Thu 2026-12-24 10:00", "--at 2026-12-24T10:00:00Z"),
+    ("Mon 2026-12-24 10:00", "--cron '0 9 * * MON-FRI'"),
+    ("OnCalendar=2026-12-24 10:00:00", "--at 2026-12-24T10:00:00Z"),
+    (
+        "2026-12-24 10:00 Europe/Berlin",
+        "--cron '0 0 10 24 12 ? 2026' --dialect quartz --zone Europe/Berlin",
+    ),
+    ("2300-*-01 09:00", "--cron '0 9 * * MON-FRI'"),
+    ("*-*~01 10:00", "--cron '0 10 L * *'"),
     ("0 9 ? * MON-FRI *", "--cron '0 9 * * MON-FRI'"),
     ("0 9 L * ? 2030", "--cron '0 0 9 L * ? 2030' --dialect quartz"),
     ("0 */24 * * *", "--every 24h"),
@@ -73,8 +83,18 @@ _part = st.one_of(
 )
 _weekday = st.sampled_from(["", "Mon ", "Sat,Sun ", "Mon..Fri ", "Sat..Tue "])
 _zone = st.sampled_from(["", " UTC", " Europe/Berlin", " Europe/Berln"])
+_year = st.sampled_from(["*", "2027", "2027..2029", "2027,2029", "2027/2", "2300", "27"])
 _systemd = st.builds(
-    "{}{}-{}-{} {}:{}:{}{}".format, _weekday, st.just("*"), _part, _part, _part, _part, _part, _zone
+    "{}{}-{}{}{} {}:{}:{}{}".format,
+    _weekday,
+    _year,
+    _part,
+    st.sampled_from("-~"),
+    _part,
+    _part,
+    _part,
+    _part,
+    _zone,
 )
 _units = st.sampled_from(["ns", "ms", "s", "m", "h", "d", "w"])
 _every = st.builds("@every {}{}".format, st.decimals(0, 10_000_000, places=2), _units)

@@ -1,5 +1,7 @@
 """How commands are used, and what is refused before anything is done."""
 
+import re
+
 import pytest
 import typer
 from tests.support.cli import CliRunner, command_of
@@ -35,8 +37,16 @@ def test_an_option_without_effect_is_refused(words, option):
 
 
 def test_an_unknown_command_of_a_group_is_answered_with_those_that_it_has():
-    shown = CliRunner().invoke(app, ["limit", "get", "one"]).output
-    assert "has: delete, list, set, show" in shown.replace("\n", " ")
+    def told(*words):
+        return re.sub(r"[\s│]+", " ", CliRunner().invoke(app, words).output)
+
+    shown = told("limit", "get", "one")
+    assert (
+        "No such command 'get'. Did you mean 'show'? `noonmark limit` has: delete, list, set, show." in shown
+    )
+    assert "Did you mean 'delete'?" in told("limit", "rm", "one")
+    assert "Did you mean 'list'" in told("limit", "lst")
+    assert "Did you mean" not in told("limit", "unpause", "one")
 
 
 def test_a_skipped_run_is_not_followed_and_sets_the_exit_code(capsys):

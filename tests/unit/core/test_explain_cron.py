@@ -176,6 +176,13 @@ def test_a_full_range_beside_the_other_day_field_is_pointed_out():
         ("0 0 29 2 *", "Only leap years have a 29 February."),
         ("0 0 29 * *", "February has a 29th in leap years only."),
         ("0 9 * * 5#5", "Months without a fifth Friday are skipped."),
+        ("0 9 * * 1,5#5", "Months without a fifth Friday fire only on the other days."),
+        ("0 0 30 * *", "Months without a 30th are skipped."),
+        ("0 0 15,31 * *", "Months without a 31st fire only on the other days."),
+        ("0 0 31,L * *", "Months without a 31st fire only on the other days."),
+        ("0 0 31 * 5", "Months without a 31st fire only on the other days."),
+        ("0 0 31 * */5", "Months without a 31st are skipped."),
+        ("0 0 1,29 2 *", "February has a 29th in leap years only."),
         ("0 9 1W * *", "The nearest weekday is always in the same month."),
     ],
 )  # fmt: skip
@@ -193,6 +200,9 @@ def test_what_may_surprise_is_said(expression, told):
         ("0 0 31 1-4 *", True),
         ("0 0 30 2,3 *", True),
         ("0 0 30 * *", True),
+        ("0 0 15,31 * *", False),
+        ("0 0 25-31 * *", False),
+        ("0 0 */2 * *", False),
     ],
 )
 def test_months_are_passed_over_only_where_one_of_them_lacks_the_day(expression, passed):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from noonmark.core.cron.expression import parse_cron
+from noonmark.core.cron.foreign import translation
 from noonmark.core.cron.on_calendar import on_calendar
 from noonmark.core.schedules.documents import Context, read_document
 
@@ -78,11 +79,102 @@ def test_weekday_and_day_together_are_a_rule_of_days_that_match_both(text: str, 
 
 
 @pytest.mark.parametrize(
-    "text",
-    # A year, and days from the end have no translation; the rest is not systemd's.
+    ("text", "document", "fires"),
+    # The instants are what `systemd-analyze calendar --base-time=2026-06-01 --iterations` shows.
     [
-        "2027-01-01 09:00",
-        "*-02~03",
+        (
+            "2027-*-01 09:00:00",
+            {"cron": "0 0 9 1 * ? 2027", "dialect": "quartz"},
+            [f"2027-{month:02}-01T09:00" for month in range(1, 13)],
+        ),
+        ("2026-12-24 10:00", {"at": "2026-12-24T10:00:00Z"}, ["2026-12-24T10:00"]),
+        ("Thu 2026-12-24 10:00 UTC", {"at": "2026-12-24T10:00:00Z"}, ["2026-12-24T10:00"]),
+        (
+            "2026-12-24 10:00 Europe/Berlin",
+            {"cron": "0 0 10 24 12 ? 2026", "dialect": "quartz", "timezone": "Europe/Berlin"},
+            ["2026-12-24T09:00"],
+        ),
+        (
+            "Thu,Fri 2026-12-24 8..9:00",
+            {"cron": "0 0 8-9 24 12 ? 2026", "dialect": "quartz"},
+            ["2026-12-24T08:00", "2026-12-24T09:00"],
+        ),
+        (
+            "Fri 2027-01-* 10:00",
+            {"cron": "0 0 10 ? 1 FRI 2027", "dialect": "quartz"},
+            [f"2027-01-{day:02}T10:00" for day in (1, 8, 15, 22, 29)],
+        ),
+        (
+            "2027..2028-12-25",
+            {"cron": "0 0 0 25 12 ? 2027-2028", "dialect": "quartz"},
+            ["2027-12-25T00:00", "2028-12-25T00:00"],
+        ),
+        (
+            "2095/2-01-01",
+            {"cron": "0 0 0 1 1 ? 2095-2099/2", "dialect": "quartz"},
+            ["2095-01-01T00:00", "2097-01-01T00:00", "2099-01-01T00:00"],
+        ),
+        (
+            "Mon 2027..2028-09-1..7",
+            {
+                "rrule": "FREQ=MONTHLY;BYDAY=MO;BYMONTHDAY=1,2,3,4,5,6,7;BYMONTH=9;BYHOUR=0;BYMINUTE=0;BYSECOND=0"
+                ";UNTIL=20281231T235959",
+                "dtstart": "2027-01-01T00:00:00",
+            },
+            ["2027-09-06T00:00", "2028-09-04T00:00"],
+        ),
+        (
+            "2027-02~03",
+            {"cron": "0 0 0 L-2 2 ? 2027", "dialect": "quartz"},
+            ["2027-02-26T00:00"],
+        ),
+        (
+            "Mon 2027-05~07/1",
+            {
+                "rrule": "FREQ=MONTHLY;BYDAY=MO;BYMONTHDAY=-7,-6,-5,-4,-3,-2,-1;BYMONTH=5;BYHOUR=0;BYMINUTE=0;BYSECOND=0"
+                ";UNTIL=20271231T235959",
+                "dtstart": "2027-01-01T00:00:00",
+            },
+            ["2027-05-31T00:00"],
+        ),
+    ],
+)
+def test_an_event_with_years_fires_in_these_years_only(text, document, fires) -> None:
+    assert on_calendar(text) == document
+    after = datetime(2026, 6, 1, tzinfo=UTC)
+    schedule = read_document(document, Context(after))
+    found = []
+    while (following := schedule.next(after)) is not None:
+        after = following
+        found.append(f"{after:%Y-%m-%dT%H:%M}")
+    assert found == fires
+
+
+@pytest.mark.parametrize(
+    ("text", "cron"),
+    [("*-02~03", "0 0 L-2 2 *"), ("*-*~01 10:00", "0 10 L * *"), ("*-*~02/1", "0 0 L-1,L * *")],
+)
+def test_days_from_the_end_of_the_month_are_translated(text: str, cron: str) -> None:
+    assert on_calendar(text) == {"cron": cron}
+    parse_cron(cron)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Mon 2026-12-24 10:00", "it never occurs: 2026-12-24 is a Thursday"),
+        ("OnCalendar=2027-02-30", "its date does not exist"),
+        ("Mon 2027,2029-*-1..7", "no single schedule has a weekday, a day of the month and a list of years"),
+    ],
+)
+def test_an_event_without_a_translation_says_why(text: str, why: str) -> None:
+    assert on_calendar(text) == why
+    assert translation(text) == f'is systemd\'s OnCalendar=, but {why}; write {{"cron": "0 9 * * MON-FRI"}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "0 9 * * *",
         "*/5 * * * *",
         "1-5 * * * *",
@@ -92,7 +184,9 @@ def test_weekday_and_day_together_are_a_rule_of_days_that_match_both(text: str, 
         "Mon 09:00 sharp",
         "",
         "0 9 * * MON",
+        "*/2-01-01 09:00",
+        "27-01-01x",
     ],
 )
-def test_what_cannot_be_said_or_systemd_would_refuse_is_not_translated(text: str) -> None:
+def test_what_systemd_would_refuse_is_not_translated(text: str) -> None:
     assert on_calendar(text) is None

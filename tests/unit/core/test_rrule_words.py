@@ -1,11 +1,13 @@
 """What the explainer says about a recurrence."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
-from noonmark.core.explanations.recurrence import describe, taken_from_start
+from noonmark.core.explanations.recurrence import describe, missing_days, taken_from_start
+from noonmark.core.explanations.schedule import explain
 from noonmark.core.rrule.recurrence_set import parse_rrule
+from noonmark.core.schedules.documents import Context, read_document
 
 START = datetime(1996, 2, 29, 9, 0)  # noqa: DTZ001 - a wall-clock time
 SAID = {
@@ -84,3 +86,48 @@ def test_a_single_rule_is_said_with_its_exceptions():
 )
 def test_days_that_only_dtstart_names_are_pointed_out(text, words):
     assert taken_from_start(parse_rrule(text, dtstart=START).rules[0]) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("FREQ=MONTHLY;BYMONTHDAY=30", "Months without a 30th are skipped."),
+        ("FREQ=YEARLY;BYMONTHDAY=31", "Months without a 31st are skipped."),
+        ("FREQ=DAILY;BYMONTHDAY=31", "Months without a 31st are skipped."),
+        ("FREQ=MONTHLY;BYMONTHDAY=31;BYDAY=FR", "Months without a 31st are skipped."),
+        ("FREQ=MONTHLY;BYMONTHDAY=15,31", "Months without a 31st fire only on the other days."),
+        ("FREQ=MONTHLY;BYMONTHDAY=-31", "Months of fewer than 31 days are skipped."),
+        ("FREQ=MONTHLY;BYMONTHDAY=29", "February has a 29th in leap years only."),
+        ("FREQ=MONTHLY", "February has a 29th in leap years only."),
+        ("FREQ=YEARLY", "Only leap years have a 29 February."),
+        ("FREQ=YEARLY;BYYEARDAY=366", "Only leap years have 366 days."),
+        ("FREQ=YEARLY;BYWEEKNO=53;BYDAY=MO", "Years without a week 53 are skipped."),
+        ("FREQ=YEARLY;BYWEEKNO=1,53;BYDAY=MO", "Years without a week 53 fire only in the other weeks."),
+        ("FREQ=MONTHLY;BYDAY=5FR", "Months without a fifth Friday are skipped."),
+        ("FREQ=MONTHLY;BYDAY=-5FR", "Months without a fifth Friday are skipped."),
+        ("FREQ=MONTHLY;BYDAY=FR;BYSETPOS=5", "Months without a fifth Friday are skipped."),
+        ("FREQ=MONTHLY;BYDAY=1MO,5FR", "Months without a fifth Friday fire only on the other days."),
+        ("FREQ=YEARLY;BYDAY=53MO", "Years without a 53rd Monday are skipped."),
+        ("FREQ=MONTHLY;BYMONTHDAY=28,29,30,31;BYSETPOS=-1", None),
+        ("FREQ=MONTHLY;BYMONTHDAY=15,31;BYSETPOS=2", None),
+        ("FREQ=YEARLY;BYMONTH=1,3;BYMONTHDAY=31", None),
+        ("FREQ=MONTHLY;BYMONTHDAY=-1", None),
+        ("FREQ=YEARLY;BYDAY=5FR", None),
+        ("FREQ=DAILY", None),
+    ],
+)
+def test_days_that_not_every_month_or_year_has_are_pointed_out(text, words):
+    assert missing_days(parse_rrule(text, dtstart=START).rules[0]) == [words] * (words is not None)
+
+
+def test_an_explanation_says_what_becomes_of_months_without_the_day():
+    def details(text):
+        document, after = {"rrule": text, "timezone": "UTC"}, datetime(2026, 1, 1, tzinfo=UTC)
+        return explain(read_document(document, Context(after)), after).details
+
+    assert "Months without a 30th are skipped." in details(
+        "DTSTART:20260130T090000\nRRULE:FREQ=MONTHLY;BYMONTHDAY=30"
+    )
+    # Another rule of the set fires in those months.
+    both = "DTSTART:20260130T090000\nRRULE:FREQ=MONTHLY;BYMONTHDAY=30\nRRULE:FREQ=MONTHLY;BYMONTHDAY=1"
+    assert "Months without a 30th fire only on the other days." in details(both)

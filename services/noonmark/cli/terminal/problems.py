@@ -16,6 +16,7 @@ import typer
 from noonmark.cli.terminal.synonyms import (
     CommandLine,
     choices_of,
+    command_meant,
     extra_argument,
     missing_option,
     unknown_value,
@@ -213,7 +214,10 @@ def explain_usage(error: Exception) -> None:
             error.message = wrong_option(error)
         else:
             error.message = missing_option(_path_of(ctx), (*param.opts, *param.secondary_opts))
-    elif getattr(ctx, "parent", None) is not None and getattr(error, "message", "").startswith(_UNKNOWN):
+    elif ctx is not None and ctx.parent is not None and getattr(error, "message", "").startswith(_UNKNOWN):
+        word = getattr(error, "message", "").split("'")[1]
+        if meant := command_meant(word, ctx.command.commands):
+            error.message = f"{_UNKNOWN}{word!r}. Did you mean {meant!r}?"  # type: ignore[attr-defined]
         error.message += f" {_commands_of(ctx)}"  # type: ignore[attr-defined]
     elif ctx is not None and (extra := _EXTRA.fullmatch(getattr(error, "message", ""))) is not None:
         taken = [param.metavar or param.name.upper() for param in ctx.command.params if _is_argument(param)]

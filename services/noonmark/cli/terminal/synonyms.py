@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from difflib import get_close_matches
 from enum import Enum
 from shlex import quote
@@ -67,6 +67,28 @@ _ARGUMENTS: Final = {
     ("verify",): "--namespace {}",
 }
 """What some commands take as an option and users write as an argument: commands of other tools do."""
+
+_COMMANDS: Final[dict[str, tuple[str, ...]]] = {
+    "get": ("show",),
+    "describe": ("show",),
+    "inspect": ("show",),
+    "info": ("show",),
+    "view": ("show",),
+    "ls": ("list",),
+    "add": ("create", "set"),
+    "new": ("create", "set"),
+    "put": ("set", "apply"),
+    "update": ("edit", "set"),
+    "remove": ("delete",),
+    "rm": ("delete",),
+    "stop": ("cancel", "pause"),
+    "kill": ("cancel",),
+    "unpause": ("resume",),
+    "run": ("trigger",),
+    "requeue": ("redrive", "retry"),
+    "replay": ("redrive", "retry"),
+}
+"""Commands of a group as other tools call them, with what they may be called here."""
 
 _ELSEWHERE: Final = {
     "status": "`noonmark workers`, `noonmark lag` and `noonmark dev status`",
@@ -156,6 +178,11 @@ class CommandLine(NamedTuple):
             if last == unit and number.isdecimal() and option in self.single_flags:
                 return option, number
         return None
+
+
+def command_meant(word: str, known: Container[str]) -> str | None:
+    """Return the command of a group that other tools call `word`; None if none is known."""
+    return next((ours for ours in _COMMANDS.get(word.casefold(), ()) if ours in known), None)
 
 
 def extra_argument(

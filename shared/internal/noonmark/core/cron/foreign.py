@@ -146,6 +146,8 @@ def _rule_or_instant(text: str) -> _Found:
     if found is None:
         return None
     day, clock, seconds, rest = found.groups()
+    if rest.startswith(" ") and on_calendar(text) is not None:
+        return None
     return "is one instant", {"at": text if rest else f"{day}T{clock or '00:00'}{seconds or ':00'}Z"}
 
 
@@ -159,8 +161,10 @@ def _quartz(text: str) -> _Found:
 
 
 def _systemd(text: str) -> _Found:
-    document = on_calendar(text)
-    return ("is systemd's OnCalendar=", document) if document is not None else None
+    found = on_calendar(text)
+    if isinstance(found, str):
+        return f"is systemd's OnCalendar=, but {found}", EXAMPLES["cron"]
+    return ("is systemd's OnCalendar=", found) if found is not None else None
 
 
 def _is_duration(text: str) -> bool:

@@ -18,11 +18,11 @@ from noonmark.core.explanations.english import (
     ordinal,
     plural,
 )
+from noonmark.core.explanations.missing_days import month_day_words, weekday_words
 
 ALL_DAYS: Final = (1 << 32) - 2
 ALL_WEEKDAYS: Final = (1 << 7) - 1
 ALL_MONTHS: Final = (1 << 13) - 2
-_LENGTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEW: Final = 5
 _CLAUSE: Final = re.compile(r", (?:and|from|every|only|or|in) |…")
 
@@ -211,15 +211,9 @@ def _date_details(rule: CronRule, texts: dict[str, str], *, alone: bool) -> list
             f"Day steps start again each month: the {ordinal(days[-1])} and the next {ordinal(days[0])} are"
             f" {plural(apart, 'day')} apart in a month of 31 days."
         )
-    if days and not rule.day_terms and days[0] > 28:
-        months = members(rule.months)
-        if months == (2,):
-            found.append("Only leap years have a 29 February.")
-        elif days[0] > 29:
-            if any(_LENGTHS[month - 1] < days[0] for month in months):
-                found.append(f"Months without a {ordinal(days[0])} are skipped.")
-        elif 2 in months:
-            found.append("February has a 29th in leap years only.")
+    if days and not (step and days[0] <= 28):  # of steps, the sentence above speaks
+        others = bool(rule.day_terms) or (alone and rule.weekdays != ALL_WEEKDAYS)
+        found += month_day_words(days, members(rule.months), others=others)
     if any(term.kind.startswith("weekday_near") for term in rule.day_terms):
         found.append("The nearest weekday is always in the same month.")
     return found
@@ -227,10 +221,11 @@ def _date_details(rule: CronRule, texts: dict[str, str], *, alone: bool) -> list
 
 def _weekday_details(rule: CronRule, texts: dict[str, str]) -> list[str]:
     found = []
-    fifth = [WEEKDAYS[term.weekday] for term in rule.weekday_terms if term.kind == "nth" and term.number == 5]
-    if fifth:
-        found.append(f"Months without a fifth {joined(fifth, 'or')} are skipped.")
     values = members(rule.weekdays)
+    terms = [
+        (-1 if term.kind == "last" else term.number, WEEKDAYS[term.weekday]) for term in rule.weekday_terms
+    ]
+    found += weekday_words(terms, others=bool(values) or (rule.either and rule.days != ALL_DAYS))
     if re.fullmatch(r"[*\w]+/\d+", texts["day-of-week"]) and len(values) > 1:
         found.append(f"Weekday steps start again each week, on {WEEKDAYS[values[0]]}.")
     return found

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from noonmark.core.explanations.missing_days import month_day_words, weekday_words, year_part_words
 from noonmark.core.rrule.expansion import completed
 from noonmark.core.rrule.parts import Freq, RuleParts
 from noonmark.core.rrule.recurrence_set import Recurrence, RecurrenceSet
@@ -64,6 +65,33 @@ def taken_from_start(rule: Recurrence) -> str | None:
     return (
         f"The rule names no day, so it fires on the date of DTSTART, {start.day} {_MONTHS[start.month - 1]}."
     )
+
+
+def missing_days(rule: Recurrence, *, others: bool = False) -> list[str]:
+    """Say which days of the rule not every month or year has.
+
+    Args:
+        rule: the rule.
+        others: whether other rules or dates fire, too.
+    """
+    parts = completed(rule.parts, rule.dtstart)
+    months = parts.bymonth or tuple(range(1, 13))
+    found = []
+    if parts.bymonthday and not (parts.byyearday or parts.byweekno):
+        # BYSETPOS counts the days that a month has: those left over may not fire.
+        found += month_day_words(parts.bymonthday, months, others=others, partly=not parts.bysetpos)
+    found += year_part_words(parts.byyearday, parts.byweekno)
+    numbered = [(number, _DAYS[day]) for number, day in parts.byday if number]
+    plain = len(parts.byday) - len(numbered)
+    of_year = parts.freq is Freq.YEARLY and not parts.bymonth
+    if (
+        parts.bysetpos
+        and parts.freq is Freq.MONTHLY
+        and plain == len(parts.byday) == 1
+        and _time_count(parts) == 1
+    ):
+        numbered, plain = [(place, _DAYS[parts.byday[0][1]]) for place in parts.bysetpos], 0
+    return found + weekday_words(numbered, others=others or plain > 0, year=of_year)
 
 
 def _fires(parts: RuleParts) -> str:

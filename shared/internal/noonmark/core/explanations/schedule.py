@@ -111,10 +111,17 @@ def _own_details(schedule: Schedule, zone: Zone) -> list[str]:
     if isinstance(schedule, Cron):
         details += describe_cron(schedule.rule, dialect=schedule.dialect).details
     if isinstance(schedule, RRule):
-        from noonmark.core.explanations.recurrence import taken_from_start  # noqa: PLC0415 - for this kind only
+        from noonmark.core.explanations.recurrence import missing_days, taken_from_start  # noqa: PLC0415 - for this kind only
 
-        found = dict.fromkeys(map(taken_from_start, schedule.recurrence.rules))
-        details += [line for line in found if line is not None]
+        found = schedule.recurrence
+        others = len(found.rules) > 1 or bool(found.dates.moments or found.instants)
+        lines = [
+            line
+            for rule in found.rules
+            for line in (taken_from_start(rule), *missing_days(rule, others=others))
+            if line is not None
+        ]
+        details += dict.fromkeys(lines)
     if isinstance(schedule, Interval) and not zone.is_utc:
         details.append("Elapsed time ignores the clock: when the clocks change, its time of day moves.")
     return details
