@@ -22,7 +22,13 @@ from noonmark.core.zones.zones import zone_data_version
 from noonmark.store.alerts import statistics
 from noonmark.store.database import statements
 from noonmark.store.database.columns import fenced_span
-from noonmark.store.database.planned_once import PLANNED_ONCE, RARE_CONFLICTS, function_of, numbered, planned_once
+from noonmark.store.database.planned_once import (
+    PLANNED_ONCE,
+    RARE_CONFLICTS,
+    function_of,
+    numbered,
+    planned_once,
+)
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.columns import NEVER
 
