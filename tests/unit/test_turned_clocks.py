@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,7 +46,28 @@ libc.pthread_mutex_lock(mutex)
 assert libc.pthread_cond_timedwait(condition, mutex, soon()) == errno.ETIMEDOUT
 assert libc.pthread_mutex_timedlock(mutex, soon()) == errno.ETIMEDOUT
 assert libc.sem_timedwait(semaphore, soon()) == -1
+THRD_TIMEDOUT, MTX_TIMED = 4, 2
+condition, mutex, locked = (ctypes.create_string_buffer(64) for _ in range(3))
+libc.mtx_init(locked, MTX_TIMED)
+libc.mtx_lock(locked)
+assert libc.mtx_timedlock(locked, soon()) == THRD_TIMEDOUT
+libc.cnd_init(condition)
+libc.mtx_init(mutex, MTX_TIMED)
+libc.mtx_lock(mutex)
+assert libc.cnd_timedwait(condition, mutex, soon()) == THRD_TIMEDOUT
 """
+
+POLL = """
+from confluent_kafka import Consumer
+Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "any", "log_level": 0}).poll(0.2)
+"""
+
+TIMED_WAITS = re.compile(
+    r" U ((?:pthread_\w*(?:timed|clock)\w*(?:wait|lock|rdlock|wrlock|join_np)|sem_(?:timed|clock)wait|cnd_timedwait"
+    r"|mtx_timedlock|mq_timed\w+))(?:@|$)",
+    re.MULTILINE,
+)
+"""Functions that wait until an instant, by default of the wall clock, in the output of nm."""
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +151,27 @@ def test_a_wait_until_an_instant_of_the_turned_clock_is_as_long_as_it_says(
     clock.turn(seconds)
     command = [sys.executable, "-S", "-c", WAIT]
     subprocess.run(command, env={**os.environ, **clock.environment}, check=True, timeout=60)
+
+
+def test_a_client_of_kafka_polls_for_as_long_as_it_was_told_while_its_clock_is_ahead(
+    clock: TurnedClock,
+) -> None:
+    clock.turn(7200)
+    environment = {**os.environ, **clock.environment}
+    # Closing the client has waits of its own: none of them may last two hours either.
+    subprocess.run([sys.executable, "-c", POLL], env=environment, check=True, timeout=60)
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="nm, of the binutils, is not installed")
+def test_every_timed_wait_that_a_library_of_the_environment_calls_is_turned() -> None:
+    environment = Path(sysconfig.get_path("platlib"))
+    binaries = [*environment.rglob("*.so"), *environment.rglob("*.so.*"), Path(sys.executable).resolve()]
+    command = ["nm", "-D", "--undefined-only", *map(str, binaries)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    called = set(TIMED_WAITS.findall(listed))
+    assert "cnd_timedwait" in called  # of librdkafka
+    source = turned.SOURCE.read_text()
+    assert [name for name in sorted(called) if f"\nint {name}(" not in source] == []
 
 
 def test_without_a_compiler_the_reason_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

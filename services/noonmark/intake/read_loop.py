@@ -14,6 +14,7 @@ from noonmark.kafka.consumers.consumer import BatchConsumer
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.topics import Topics
 from noonmark.service.inability import Inability
+from noonmark.service.partitions import PartitionReadiness
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 from noonmark.store.schedules.time_facts import DatabaseClock, Moment
@@ -58,7 +59,7 @@ class ReadLoop:
         self._key_missing = False
         self._progress = service.health.progress(self.name, 30.0)
         self._inability = Inability(service.settings.lease_seconds)
-        service.health.require(_CONDITION, "no partition of the submissions topics is assigned yet")
+        self._partitions = PartitionReadiness(service.health, _CONDITION)
 
     def run(self, stop: threading.Event) -> None:
         """Read until `stop` is set, then commit the settled records and leave the group."""
@@ -69,9 +70,7 @@ class ReadLoop:
                 self._yield_partitions(main, bulk)
                 self._turn(main, bulk)
                 self._progress.beat()
-                self._service.health.set_ready(
-                    _CONDITION, ready=bool(main.assigned), missing="no partition is assigned"
-                )
+                self._partitions.report(main)
             # The batch being written settles its records. The waiting one is delivered again, which is safe:
             # the inbox recognises its events.
             self._handover.close(_LEAVE_SECONDS)

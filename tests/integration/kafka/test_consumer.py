@@ -6,6 +6,9 @@ from confluent_kafka.admin import AdminClient
 from tests.integration.kafka.conftest import poll_until, take
 from tests.support.commits import Commits
 
+from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.consumers.consumer import BatchConsumer
+from noonmark.kafka.consumers.membership import coordinator_answers
 from noonmark.kafka.lag.lag import LagProbe
 from noonmark.kafka.producers.delivery import OutboundMessage
 
@@ -343,3 +346,30 @@ def test_a_member_that_steps_aside_gives_what_is_not_settled_to_others_and_joins
     first.join()
     poll_until(lambda *_: len(first.assigned) == len(second.assigned) == 1, first, second, within=60)
     assert first.counters.lost == 0
+
+
+def test_the_coordinator_answers_a_member_without_a_partition(kafka_by_protocol):
+    kafka = kafka_by_protocol
+    topic = kafka.topic()
+    members = [kafka.consumer(topic) for _ in range(2)]
+    poll_until(lambda *_: any(member.assigned for member in members), *members)
+    # Both are members by now: with KIP-848, the coordinator would not answer another client.
+    poll_until(lambda *_: all(map(coordinator_answers, members)), *members)
+    (spare,) = (member for member in members if not member.assigned)
+    assert coordinator_answers(spare)
+
+
+def test_nobody_answers_for_a_topic_that_does_not_exist_or_without_a_broker(kafka_by_protocol):
+    kafka = kafka_by_protocol
+    absent = kafka.consumer(f"{kafka.name}.absent")
+    config = KafkaConfig("127.0.0.1:1", group_protocol=kafka.config.group_protocol)
+    away = BatchConsumer(config, "any", "any", properties={"log_level": 0})
+    try:
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            absent.poll_batch(1, 0.1)
+            away.poll_batch(1, 0.1)
+        assert not coordinator_answers(absent)
+        assert not coordinator_answers(away)
+    finally:
+        away.close(0.1)

@@ -3,7 +3,8 @@
  * Monotonic clocks stay as they are, as they do when the clock of a host is set. CLOCK_REALTIME_COARSE stays, too:
  * handlers of the tests date their calls by it.
  *
- * A wait until an instant of the wall clock gets the true instant, else it would last longer by the offset.
+ * A wait until an instant of the wall clock gets the true instant, else it would last longer by the offset. The
+ * functions of C11 threads, which librdkafka uses, do not go through those of pthreads: glibc binds them internally.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +31,8 @@ static int (*true_cond_clockwait)(pthread_cond_t *, pthread_mutex_t *, clockid_t
 static int (*true_sem_timedwait)(sem_t *, const struct timespec *);
 static int (*true_sem_clockwait)(sem_t *, clockid_t, const struct timespec *);
 static int (*true_mutex_timedlock)(pthread_mutex_t *, const struct timespec *);
+static int (*true_cnd_timedwait)(cnd_t *, mtx_t *, const struct timespec *);
+static int (*true_mtx_timedlock)(mtx_t *, const struct timespec *);
 
 static void *next_of(const char *name, const char *version) {
     void *found = version == NULL ? NULL : dlvsym(RTLD_NEXT, name, version);
@@ -51,6 +55,8 @@ __attribute__((constructor)) static void begin(void) {
     true_sem_timedwait = next_of("sem_timedwait", NULL);
     true_sem_clockwait = next_of("sem_clockwait", NULL);
     true_mutex_timedlock = next_of("pthread_mutex_timedlock", NULL);
+    true_cnd_timedwait = next_of("cnd_timedwait", NULL);
+    true_mtx_timedlock = next_of("mtx_timedlock", NULL);
 }
 
 static int64_t offset(void) {
@@ -122,4 +128,14 @@ int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct times
 int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex, const struct timespec *restrict until) {
     struct timespec at = moved(*until, -offset());
     return true_mutex_timedlock(mutex, &at);
+}
+
+int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until) {
+    struct timespec at = moved(*until, -offset());
+    return true_cnd_timedwait(condition, mutex, &at);
+}
+
+int mtx_timedlock(mtx_t *restrict mutex, const struct timespec *restrict until) {
+    struct timespec at = moved(*until, -offset());
+    return true_mtx_timedlock(mutex, &at);
 }

@@ -17,6 +17,7 @@ from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.messages import RunBatch, RunMessageError, Signer, UnknownKey, lane_of, open_runs
 from noonmark.kafka.topics import Topics
 from noonmark.service.inability import Inability
+from noonmark.service.partitions import PartitionReadiness
 from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import await_read, kafka_config
 from noonmark.store.cluster.pools import read_keys
@@ -31,7 +32,6 @@ _SMOOTHING = 0.1
 """Weight of a message in the mean number of runs per message."""
 
 _DRAINED_SECONDS = 1.0
-_SPARE_SECONDS = 30.0
 _COMMIT_SECONDS = 0.5
 _KEY_REFRESH_SECONDS = 1.0
 _KEY_LIFE_SECONDS = 60.0
@@ -153,7 +153,7 @@ class LaneReader:
         self._progress = service.health.progress(self.name, 15.0)
         self.inability = Inability(service.settings.lease_seconds)
         """For how long the worker could start nothing; the engine marks when it can."""
-        service.health.require(self.name, "no partition is assigned yet")
+        self._partitions = PartitionReadiness(service.health, self.name)
         self.consumer = BatchConsumer(
             kafka_config(service.settings),
             self._topic,
@@ -165,8 +165,6 @@ class LaneReader:
     def run(self, stop: threading.Event) -> None:
         """Poll until the engine leaves the group, which it does when a drain begins, or closes the reader."""
         del stop  # the engine sets `closed` when no run is in flight any more
-        ready = False
-        spare_at = time.monotonic() + _SPARE_SECONDS
         try:
             while not (self._leaving.is_set() or self.closed.is_set()):
                 most = max(1, min(_POLL_RECORDS, int(self._capacity / self._per_message)))
@@ -179,10 +177,7 @@ class LaneReader:
                     self._check(records)
                 if len(self.buffer) >= self._capacity:
                     self.consumer.pause()
-                # With more workers than partitions, some have none: a spare worker is ready, too.
-                if ready != (bool(self.consumer.assigned) or time.monotonic() > spare_at):
-                    ready = not ready
-                    self._service.health.set_ready(self.name, ready=ready, missing="no partition is assigned")
+                self._partitions.report(self.consumer)
         finally:
             self.consumer.close()
             self._count_errors()
