@@ -72,8 +72,9 @@ class EventRelay(RelayLoop):
         self, connection: psycopg.Connection, rows: Sequence[OutboxRow]
     ) -> tuple[Sequence[OutboxRow], BatchResult]:
         """Send noonmark's own events first, then those for topics of jobs."""
-        del connection
-        messages = [_message(row) for row in rows]
+        # Topics that date records as their producer says refuse the time of a host whose clock is wrong.
+        now_ms = relay.server_time_ms(connection)
+        messages = [_message(row, now_ms) for row in rows]
         theirs = [index for index, row in enumerate(rows) if row.headers is not None]
         ours = [index for index, row in enumerate(rows) if row.headers is None]
         failed: dict[int, DeliveryFailure] = {}
@@ -105,11 +106,11 @@ class EventRelay(RelayLoop):
         self._job_events.close()
 
 
-def _message(row: OutboxRow) -> OutboundMessage:
+def _message(row: OutboxRow, now_ms: int) -> OutboundMessage:
     assert row.topic is not None
     assert row.value is not None
     headers = STRUCTURED if row.headers is None else headers_of(row.headers)
-    return OutboundMessage(row.topic, row.key, row.value, headers)
+    return OutboundMessage(row.topic, row.key, row.value, headers, timestamp_ms=now_ms)
 
 
 def _any_slice_full(rows: Sequence[OutboxRow], most: int) -> bool:

@@ -11,6 +11,7 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.kafka.producers.delivery import (
+    INVALID_TIMESTAMP,
     UNACKNOWLEDGED_TOPIC,
     UNCONFIRMED_TOPIC,
     DeliveryFailure,
@@ -36,6 +37,9 @@ _LOCKED_SECONDS: Final = 1.0
 
 _OF_THE_TOPIC: Final = frozenset({UNCONFIRMED_TOPIC, UNACKNOWLEDGED_TOPIC})
 """Codes of transient failures that do not indicate a problem of the cluster."""
+
+_OF_A_JOBS_TOPIC: Final = _OF_THE_TOPIC | {INVALID_TIMESTAMP}
+"""Those of events for a topic that a job names: its owner decides which times it accepts."""
 
 
 class RelayLoop(DatabaseLoop):
@@ -117,7 +121,11 @@ class RelayLoop(DatabaseLoop):
             trace_id = self.acknowledged(acknowledged)
         if not result.all_acknowledged:
             self._unless_locked(lambda: self.deal_with_failures(connection, sendable, result))
-        outages = [failure.reason for failure in result.failed.values() if is_broker_outage(failure)]
+        outages = [
+            failure.reason
+            for index, failure in result.failed.items()
+            if is_broker_outage(failure) and not is_settled(sendable[index], failure)
+        ]
         if outages:
             self._log.warning("messages_not_acknowledged", count=len(outages), reason=outages[0])
         self._service.health.set_ready(self._condition, ready=not outages, missing="not accepting messages")
@@ -172,6 +180,6 @@ def is_broker_outage(failure: DeliveryFailure) -> bool:
 
 def is_settled(row: OutboxRow, failure: DeliveryFailure) -> bool:
     """Return whether a failed message no longer blocks its slice: it was parked or refused."""
-    # A job named a topic that was never seen, or acknowledges nothing: no slice waits for it.
-    of_the_topic = row.headers is not None and failure.code in _OF_THE_TOPIC
+    # A job's topic that was never seen, acknowledges nothing or refuses the time: no slice waits for it.
+    of_the_topic = row.headers is not None and failure.code in _OF_A_JOBS_TOPIC
     return failure.is_permanent or of_the_topic

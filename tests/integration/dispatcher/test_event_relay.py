@@ -184,6 +184,20 @@ def test_a_topic_that_acknowledges_nothing_holds_up_neither_runs_nor_other_event
     ]
 
 
+def test_a_topic_that_refuses_the_time_of_events_holds_up_no_others(line: Line) -> None:
+    # Whatever arrives is older than it accepts.
+    strict = {"message.timestamp.type": "CreateTime", "message.timestamp.before.max.ms": "0"}
+    topic, good = line.topic("strict", **strict), line.topic("good")
+    line.emit(topic, "refused")
+    line.emit(good, "sent")
+    line.pass_until(lambda: line.world.count("outbox", "lane = 3") == 0)
+
+    assert [message.value() for message in line.received(good, 1)] == [b"sent"]
+    ((reason,),) = line.world.db.execute("select refusal from outbox where lane = 4").fetchall()
+    assert reason.startswith(f"{topic}: the message's time is too far from the broker's clock")
+    assert line.service.health.ready()[1]["conditions"]["kafka_events"] == "ok"
+
+
 def test_run_messages_go_over_a_producer_of_their_own(line: Line) -> None:
     ensure_topics(KafkaConfig(line.bootstrap), line.topics.pool_specs("good"))
     register_pool(line.world.db, "good")

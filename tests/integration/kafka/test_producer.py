@@ -1,15 +1,31 @@
 import os
+import subprocess
+import sys
 import time
 import uuid
 
 import pytest
 from tests.integration.kafka.conftest import take
+from tests.support.clocks.turned import NoCompilerError, TurnedClock, compile_library
 
 from noonmark.kafka.admin import ensure_topics
-from noonmark.kafka.producers.delivery import OutboundMessage
-from noonmark.kafka.topics import TopicSpec
+from noonmark.kafka.producers.delivery import INVALID_TIMESTAMP, OutboundMessage
+from noonmark.kafka.topics import Topics, TopicSpec
 
 pytestmark = pytest.mark.kafka
+
+SEND = """
+import sys
+from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.producers.delivery import OutboundMessage
+from noonmark.kafka.producers.producer import RelayProducer
+
+_, bootstrap, *topics = sys.argv
+producer = RelayProducer(KafkaConfig(bootstrap), delivery_timeout_seconds=20)
+result = producer.send_batch([OutboundMessage(topic, b"k", b"v") for topic in topics])
+producer.close()
+sys.exit("; ".join(failure.reason for failure in result.failed.values()) or 0)
+"""
 
 
 def good(topic, count):
@@ -140,3 +156,32 @@ def test_headers_travel_with_the_message(kafka):
 
 def test_an_empty_batch_is_fine(kafka):
     assert kafka.producer().send_batch([]).all_acknowledged
+
+
+@pytest.mark.parametrize("hours", [2, -2, 24 * 40])
+def test_a_client_whose_clock_is_wrong_can_write_to_every_topic(kafka, tmp_path, hours):
+    specs = Topics(kafka.name).topic_specs(["default"])
+    specs += Topics(kafka.name).submission_specs([f"{kafka.name}.bound"])
+    ensure_topics(kafka.config, specs)
+    try:
+        clock = TurnedClock(compile_library(tmp_path), tmp_path / "clock")
+    except NoCompilerError as error:
+        pytest.skip(str(error))
+    clock.turn(hours * 3600)
+    command = [sys.executable, "-c", SEND, kafka.config.bootstrap, *(spec.name for spec in specs)]
+    sent = subprocess.run(
+        command, env=os.environ | clock.environment, capture_output=True, text=True, timeout=90, check=False
+    )
+    assert sent.returncode == 0, sent.stderr
+
+
+def test_a_topic_with_the_time_of_its_producers_refuses_a_wrong_one_and_keeps_a_given_one(kafka):
+    topic = kafka.topic(**{"message.timestamp.type": "CreateTime"})
+    producer, now_ms = kafka.producer(), int(time.time() * 1000)
+    wrong = OutboundMessage(topic, b"k", b"1", timestamp_ms=now_ms + 2 * 3600 * 1000)
+    failure = producer.send_batch([wrong]).failed[0]
+    assert (failure.code, failure.is_permanent) == (INVALID_TIMESTAMP, False)
+
+    assert producer.send_batch([OutboundMessage(topic, b"k", b"2", timestamp_ms=now_ms - 5)]).all_acknowledged
+    (record,) = take(kafka.consumer(topic), 1)
+    assert (record.value, record.timestamp_ms) == (b"2", now_ms - 5)

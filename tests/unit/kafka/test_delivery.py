@@ -2,6 +2,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from noonmark.kafka.producers.delivery import (
+    INVALID_TIMESTAMP,
     DeliveryFailure,
     FailureKind,
     OutboundMessage,
@@ -42,6 +43,13 @@ def test_what_would_fail_again_is_permanent(code):
 )
 def test_what_may_pass_is_transient(code):
     assert not classify(KafkaError(code), "runs").is_permanent
+
+
+def test_a_refused_time_names_the_clocks_and_may_pass():
+    failure = classify(KafkaError(KafkaError.INVALID_TIMESTAMP), "runs")
+    assert (failure.is_permanent, failure.code) == (False, INVALID_TIMESTAMP)
+    assert "the clock of the database's host" in failure.reason
+    assert "message.timestamp.type=LogAppendTime" in failure.reason
 
 
 def test_the_clients_last_error_is_part_of_the_reason():

@@ -10,7 +10,7 @@ from typing import Final
 from noonmark.kafka.consumers.ranges import PartitionRange, Place
 
 MARGIN: Final = timedelta(minutes=10)
-"""Dispatchers date records by their clocks, and Kafka acknowledges later; the database dates outcomes."""
+"""The brokers date records by their clocks, when they are relayed; the database dates outcomes."""
 
 
 class Coverage:

@@ -100,7 +100,7 @@ class Topics:
     ) -> list[TopicSpec]:
         """Return the specs of additional submission topics."""
         partitions = (counts or PartitionCounts()).submissions
-        return [_spec(name, partitions, replication, days=7, stamped=True) for name in names]
+        return [_spec(name, partitions, replication, days=7) for name in names]
 
     @property
     def group_intake(self) -> str:
@@ -129,8 +129,8 @@ class Topics:
         """Return the specs of the topics that exist once per installation."""
         counts = counts or PartitionCounts()
         return [
-            _spec(self.submissions, counts.submissions, replication, days=7, stamped=True),
-            _spec(self.submissions_bulk, counts.submissions_bulk, replication, days=7, stamped=True),
+            _spec(self.submissions, counts.submissions, replication, days=7),
+            _spec(self.submissions_bulk, counts.submissions_bulk, replication, days=7),
             _spec(self.lifecycle, counts.lifecycle, replication, days=7),
             _spec(self.rejections, counts.rejections, replication, days=30),
             _spec(self.dead, counts.dead, replication, days=30),
@@ -142,7 +142,7 @@ class Topics:
     ) -> list[TopicSpec]:
         """Return the specs of the runs topics of one pool, one per lane."""
         partitions = (counts or PartitionCounts()).runs
-        return [_spec(self.runs(pool, lane), partitions, replication, days=7, stamped=True) for lane in Lane]
+        return [_spec(self.runs(pool, lane), partitions, replication, days=7) for lane in Lane]
 
     def topic_specs(
         self, pools: Iterable[str], *, counts: PartitionCounts | None = None, replication: int = 1
@@ -163,9 +163,8 @@ def _checked(pool: str) -> str:
     return pool
 
 
-def _spec(name: str, partitions: int, replication: int, *, days: int, stamped: bool = False) -> TopicSpec:
-    config = {"retention.ms": str(days * _DAY_MS)}
-    if stamped:
-        # The age of waiting records is measured by the broker's clock, not by the publishers'.
-        config["message.timestamp.type"] = "LogAppendTime"
+def _spec(name: str, partitions: int, replication: int, *, days: int) -> TopicSpec:
+    # The brokers date records: they measure ages and retention by one clock, and refuse no record of a client
+    # whose clock is more than an hour ahead, as they do with CreateTime.
+    config = {"retention.ms": str(days * _DAY_MS), "message.timestamp.type": "LogAppendTime"}
     return TopicSpec(name, partitions, replication, config)

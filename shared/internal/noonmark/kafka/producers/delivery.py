@@ -25,6 +25,8 @@ class OutboundMessage(msgspec.Struct, frozen=True, gc=False):
         value: its body.
         headers: its headers, if any.
         partition: its partition; -1 if the key selects it.
+        timestamp_ms: its time, milliseconds since 1970, unless the topic has that of the brokers; 0 for the
+            client's clock.
     """
 
     topic: str
@@ -32,6 +34,7 @@ class OutboundMessage(msgspec.Struct, frozen=True, gc=False):
     value: bytes
     headers: list[Header] | None = None
     partition: int = -1
+    timestamp_ms: int = 0
 
     @property
     def place(self) -> tuple[str, bytes | int | None]:
@@ -81,6 +84,9 @@ UNKNOWN_TOPIC_CODES: Final = frozenset(
 )
 """What a client reports if it does not know the topic; its metadata may be out of date."""
 
+INVALID_TIMESTAMP: Final = "INVALID_TIMESTAMP"
+"""Code of a message whose time the topic refuses, because it is too far from the broker's clock."""
+
 WHOLE_BATCH_CODES: Final = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -96,6 +102,11 @@ _PERMANENT: Final = {
     KafkaError.TOPIC_EXCEPTION: "the topic's name is not valid",
 }
 
+_CLOCKS: Final = (
+    "the message's time is too far from the broker's clock: correct the clock of the database's host or of"
+    " the brokers, or set message.timestamp.type=LogAppendTime on the topic"
+)
+
 
 def classify(error: KafkaError, topic: str, client_error: KafkaError | None = None) -> DeliveryFailure:
     """Return what an error means for a message to this topic; `client_error` is the client's last error."""
@@ -106,6 +117,10 @@ def classify(error: KafkaError, topic: str, client_error: KafkaError | None = No
     if code in _PERMANENT:
         return DeliveryFailure(
             FailureKind.PERMANENT, error.name(), f"{topic}: {_PERMANENT[code]} ({error.str()})"
+        )
+    if code == KafkaError.INVALID_TIMESTAMP:
+        return DeliveryFailure(
+            FailureKind.TRANSIENT, INVALID_TIMESTAMP, f"{topic}: {_CLOCKS} ({error.str()})"
         )
     cause = f"; the client's last error: {client_error.str()}" if client_error is not None else ""
     return DeliveryFailure(

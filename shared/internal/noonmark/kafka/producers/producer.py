@@ -213,7 +213,14 @@ class RelayProducer:
 
     def _produce(self, message: OutboundMessage, callback: Callback) -> None:
         self._producer.produce(
-            message.topic, message.value, message.key, message.partition, callback, None, 0, message.headers
+            message.topic,
+            message.value,
+            message.key,
+            message.partition,
+            callback,
+            None,
+            message.timestamp_ms,
+            message.headers,
         )
 
     def _hold_back(

@@ -137,6 +137,17 @@ def _in_order(rows: Sequence[OutboxRow], limits: Mapping[int, int]) -> list[Outb
     return [row for row in rows if row.seq <= cut.get((row.lane % ARRAYS, row.slice), row.seq)]
 
 
+def server_time_ms(connection: psycopg.Connection) -> int:
+    """Return the time of the database's host, milliseconds since 1970, to date records with.
+
+    Not `noonmark_now()`: the brokers compare it with their own clocks, and nothing becomes due by it.
+    """
+    row = connection.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint").fetchone()
+    assert row is not None
+    now_ms: int = row[0]
+    return now_ms
+
+
 def read_refused(
     connection: psycopg.Connection, slices: Sequence[int], limit: int, *, after: int
 ) -> list[OutboxRow]:
