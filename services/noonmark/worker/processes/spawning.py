@@ -3,101 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
-import socket
-import subprocess
-import sys
-import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, TypeVar
-
-import orjson
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.bounded_tail import Tail
 from noonmark.telemetry.logs import get_logger
-from noonmark.worker.processes import supervisor
-from noonmark.worker.processes.command_socket import CommandSocket
+from noonmark.worker.processes.spawn_messages import Ending, SpawnRequest
+from noonmark.worker.processes.supervisor_connection import SupervisorConnection
 
 _READ_BYTES: Final = 64 * 1024
 _LAST_READS: Final = 64
 """Reads of a pipe after its writers were killed: enough for the kernel's buffer."""
 
-_MESSAGE_BYTES: Final = 64 * 1024
-_END_SECONDS: Final = 2.0
-"""For a supervisor whose socket is closed: it kills what is left, which takes milliseconds."""
-
-_CHECK_SECONDS: Final = 0.01
+START_TRIES: Final = 3
+"""How often a child is requested whose request no supervisor took."""
 
 _log = get_logger()
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a child ended; reported when no process of it is left.
-
-    Attributes:
-        code: exit code; the negative number of the signal that killed it; None if unknown.
-        error: why the code is unknown, as the end of a sentence.
-        started: whether it was started.
-        cpu_seconds: CPU time of it and of the processes that it waited for.
-        crowded: whether it was killed because it had too many processes.
-    """
-
-    code: int | None
-    error: str = ""
-    started: bool = True
-    cpu_seconds: float = 0.0
-    crowded: bool = False
-
-    def text(self) -> str:
-        """Describe it, as the end of a sentence."""
-        if self.code is None:
-            return self.error
-        if self.code < 0:
-            return f"was killed by {_signal_name(-self.code)}"
-        return f"ended with exit code {self.code}"
-
-
-@dataclass(frozen=True, slots=True)
-class SpawnRequest:
-    """A request to start a child.
-
-    Attributes:
-        path: absolute path of the executable.
-        argv: its arguments; the first is its name.
-        env: its whole environment.
-        cwd: its working folder.
-        limits: `cpu_seconds`, `memory_bytes`, `open_files`, `file_bytes` per process; `processes` in total.
-        confined: whether it is prevented from gaining privileges (no_new_privs).
-    """
-
-    path: str
-    argv: Sequence[str]
-    env: Mapping[str, str]
-    cwd: str
-    limits: Mapping[str, int] = field(default_factory=dict)
-    confined: bool = False
-
-    def encode(self) -> bytes:
-        """Return it as JSON for the supervisor."""
-        # Not orjson: variables and paths can be bytes that are not text.
-        return json.dumps(
-            {
-                "path": self.path,
-                "argv": list(self.argv),
-                "env": dict(self.env),
-                "cwd": self.cwd,
-                "limits": dict(self.limits),
-                "confined": self.confined,
-            }
-        ).encode()
 
 
 class Child:
@@ -106,14 +32,19 @@ class Child:
     def __init__(
         self,
         number: int,
-        owner: ChildLauncher,
+        hurry: asyncio.Event,
         loop: asyncio.AbstractEventLoop,
         attempt: RunningAttempt | None,
     ) -> None:
         self._number = number
-        self._owner = owner
+        self._hurry = hurry
+        self.begun: asyncio.Future[bool] = loop.create_future()
+        """Whether the supervisor has taken the request; nothing is started before."""
+
         self.ended: asyncio.Future[Ending] = loop.create_future()
         """Done when no process of it is left."""
+
+        self.supervisor: SupervisorConnection | None = None
 
         self._attempt = attempt
         self._stdout = Tail()
@@ -153,11 +84,18 @@ class Child:
 
     def signal(self, number: int) -> None:
         """Send a signal to its process group, if it still runs."""
-        if not self.ended.done():
-            self._owner.send({"do": "signal", "id": self._number, "number": int(number)})
+        if self.supervisor is not None and not self.ended.done():
+            self.supervisor.send({"do": "signal", "id": self._number, "number": int(number)})
+
+    def begin(self) -> None:
+        """Set that the supervisor has taken the request; only the supervisor's connection calls this."""
+        if not self.begun.done():
+            self.begun.set_result(True)
 
     def end(self, ending: Ending) -> None:
-        """Set how it ended; only the launcher calls this."""
+        """Set how it ended; only the launcher and the supervisor's connection call this."""
+        if not self.begun.done():
+            self.begun.set_result(False)
         if not self.ended.done():
             self.ended.set_result(ending)
 
@@ -168,7 +106,7 @@ class Child:
 
     async def _stop(self, grace_seconds: float) -> Ending:
         self.signal(signal.SIGTERM)
-        hurrying = asyncio.ensure_future(self._owner.hurry.wait())
+        hurrying = asyncio.ensure_future(self._hurry.wait())
         waits: list[asyncio.Future[Any]] = [self.ended, hurrying]
         await asyncio.wait(waits, timeout=grace_seconds, return_when=asyncio.FIRST_COMPLETED)
         hurrying.cancel()
@@ -221,10 +159,8 @@ class ChildLauncher:
         self.hurry = asyncio.Event()
         """Set when children get no grace any more."""
 
-        self._process: subprocess.Popen[bytes] | None = None
-        self._commands: CommandSocket | None = None
-        self._children: dict[int, Child] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._supervisor: SupervisorConnection | None = None
+        self._ending: set[SupervisorConnection] = set()
         self._number = 0
 
     def spawn(
@@ -249,14 +185,13 @@ class ChildLauncher:
         loop = asyncio.get_running_loop()
         self._number += 1
         number = self._number
-        child = self._children[number] = Child(number, self, loop, attempt)
+        child = Child(number, self.hurry, loop, attempt)
         try:
             with ExitStack() as descriptors:
                 passed_on = _open_descriptors(child, request, descriptors)
-                self._begin(loop)
-                self.send({"do": "spawn", "id": number}, [passed_on[0], stdin, *passed_on[1:], *extra])
+                child.supervisor = self._connect(loop)
+                child.supervisor.spawn(number, child, [passed_on[0], stdin, *passed_on[1:], *extra])
         except BaseException as error:
-            self._children.pop(number, None)
             child.close()
             if not isinstance(error, OSError):
                 raise
@@ -264,96 +199,35 @@ class ChildLauncher:
             child.end(Ending(None, why, started=False))
         return child
 
-    def send(self, request: Mapping[str, object], descriptors: Sequence[int] = ()) -> None:
-        """Send a command; without a supervisor no child runs, so there is nothing to send.
-
-        Raises:
-            OSError: there are no descriptors left to keep a command that cannot be sent yet.
-        """
-        if self._commands is not None:
-            self._commands.send(request, descriptors)
-
     def kill_all(self) -> None:
         """Kill every child, and give no child a grace from now on."""
         self.hurry.set()
-        for child in list(self._children.values()):
-            child.kill()
+        if self._supervisor is not None:
+            self._supervisor.kill_all()
 
     async def close(self) -> None:
         """Stop the supervisor, and all children with it."""
-        self._lost("the worker is ending")
-        await asyncio.gather(*self._ending)
+        if self._supervisor is not None:
+            self._supervisor.stop("the worker is ending")
+        await asyncio.gather(*(supervisor.gone.wait() for supervisor in self._ending))
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the supervisor process if there is none."""
-        if self._commands is not None:
-            return
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            with theirs:
-                self._process = subprocess.Popen(  # noqa: S603 - our own file; nothing of a job is in its arguments
-                    [
-                        *(sys.executable, "-I", "-S", str(Path(supervisor.__file__))),
-                        *(str(theirs.fileno()), str(os.getpid())),
-                    ],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(),),
-                    env={},
-                    start_new_session=True,
-                )
-        except BaseException:
-            ours.close()
-            raise
-        self._commands = CommandSocket(ours, loop, self._lost)
-        loop.add_reader(ours.fileno(), self._answered, ours)
+    def _connect(self, loop: asyncio.AbstractEventLoop) -> SupervisorConnection:
+        """Return the connection to the supervisor, which is started if there is none."""
+        if self._supervisor is None:
+            self._supervisor = SupervisorConnection(loop, self._stopped, self._gone)
+        return self._supervisor
 
-    def _answered(self, ours: socket.socket) -> None:
-        try:
-            data = ours.recv(_MESSAGE_BYTES, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._lost("the supervisor of child processes has ended")
-            return
-        reply = orjson.loads(data)
-        child = self._children.pop(reply["id"], None)
-        if child is None:
-            return
-        if reply.get("error"):
-            child.end(Ending(None, f"could not be started: {reply['error']}", started=False))
-        else:
-            code = os.waitstatus_to_exitcode(reply["status"])
-            child.end(Ending(code, cpu_seconds=reply["cpu_seconds"], crowded=reply["crowded"]))
-
-    def _lost(self, why: str) -> None:
-        """Drop a supervisor that has ended, and its children with it; the next request starts another.
+    def _stopped(self, supervisor: SupervisorConnection) -> None:
+        """Use another supervisor from the next child on.
 
         The loop does not wait for its end: other children, and calls to other systems, are served meanwhile.
         """
-        commands, self._commands = self._commands, None
-        process, self._process = self._process, None
-        if commands is None or process is None:
-            return
-        commands.close()
-        children, self._children = self._children, {}
-        ending = asyncio.get_running_loop().create_task(_await_end(process, children, why))
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        if self._supervisor is supervisor:
+            self._supervisor = None
+        self._ending.add(supervisor)
 
-
-async def _await_end(process: subprocess.Popen[bytes], children: Mapping[int, Child], why: str) -> None:
-    """Wait until a supervisor has ended: it kills everything below it first. Then its children have ended."""
-    until = time.monotonic() + _END_SECONDS
-    while process.poll() is None:
-        if time.monotonic() >= until:
-            process.kill()
-        await asyncio.sleep(_CHECK_SECONDS)
-    for child in children.values():
-        child.end(Ending(None, f"was lost: {why}"))
-    if children:
-        _log.error("keeper_ended", children=len(children), why=why, exit_code=process.returncode)
+    def _gone(self, supervisor: SupervisorConnection) -> None:
+        self._ending.discard(supervisor)
 
 
 async def run_to_completion(awaitable: Awaitable[T]) -> T:
@@ -391,10 +265,3 @@ def _open_descriptors(child: Child, request: SpawnRequest, opened: ExitStack) ->
         child.read(ours, name)
         passed_on.append(theirs)
     return passed_on
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
