@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from noonmark.worker.processes.spawn_messages import SpawnRequest
-from noonmark.worker.processes.spawning import Child, ChildLauncher
+from noonmark.worker.processes.spawned_child import Child
+from noonmark.worker.processes.spawning import ChildLauncher
 
 MANY = 3000
 """More commands than a socket holds."""

@@ -22,7 +22,8 @@ from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.kinds.script_failures import failure_text
 from noonmark.worker.processes.spawn_messages import Ending, SpawnRequest
-from noonmark.worker.processes.spawning import START_TRIES, Child, ChildLauncher, run_to_completion
+from noonmark.worker.processes.spawned_child import Child, run_to_completion
+from noonmark.worker.processes.spawning import START_TRIES, ChildLauncher
 
 PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME")
 """The only variables of the worker's environment that a script receives."""

@@ -26,7 +26,8 @@ from noonmark.store.runs.finish import Outcome
 from noonmark.worker.processes.child_messages import ChildMessageHandler
 from noonmark.worker.processes.frames import FrameError, encode, receive
 from noonmark.worker.processes.spawn_messages import Ending, SpawnRequest
-from noonmark.worker.processes.spawning import START_TRIES, Child, ChildLauncher, run_to_completion
+from noonmark.worker.processes.spawned_child import Child, run_to_completion
+from noonmark.worker.processes.spawning import START_TRIES, ChildLauncher
 from noonmark.worker.processes.suspects import LOSSES_BEFORE_ISOLATION
 
 _RUNS_PER_CHILD: Final = 1000

@@ -130,10 +130,10 @@ class Reaper:
         ready = dict(self._poll.poll(None if timeout is None else timeout * 1000))
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake, 4096)
-        if _stopping or self._worker in ready or not self._obey():
+        if _stopping or self._worker in ready or not self._handle_signals():
             self._stop()
 
-    def _obey(self) -> bool:
+    def _handle_signals(self) -> bool:
         """Signal the child as the supervisor wants; False if the supervisor is gone."""
         while True:
             try:

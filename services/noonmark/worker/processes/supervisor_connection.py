@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
@@ -21,9 +21,7 @@ from noonmark.worker.processes.command_socket import CommandSocket
 from noonmark.worker.processes.process_tree import kill_marked
 from noonmark.worker.processes.silence import Silence
 from noonmark.worker.processes.spawn_messages import Ending
-
-if TYPE_CHECKING:
-    from noonmark.worker.processes.spawning import Child
+from noonmark.worker.processes.spawned_child import Child
 
 _MESSAGE_BYTES: Final = 64 * 1024
 _END_SECONDS: Final = 2.0
