@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from noonmark.worker.processes.spawning import Child, ChildLauncher, SpawnRequest
+from noonmark.worker.processes.spawn_messages import SpawnRequest
+from noonmark.worker.processes.spawned_child import Child
+from noonmark.worker.processes.spawning import ChildLauncher
 
 MANY = 3000
 """More commands than a socket holds."""
@@ -34,8 +36,8 @@ def descriptors() -> int:
 
 def stopped(launcher: ChildLauncher) -> subprocess.Popen[bytes]:
     """The supervisor, stopped as by a lack of CPU."""
-    process = launcher._process
-    assert process is not None
+    assert launcher._supervisor is not None
+    process = launcher._supervisor.process
     os.kill(process.pid, signal.SIGSTOP)
     return process
 
@@ -45,12 +47,13 @@ def test_the_loop_does_not_wait_for_a_supervisor_that_does_not_end(how: str) -> 
     async def scene() -> None:
         launcher = ChildLauncher()
         child = start(launcher, "/bin/sleep", "600")
+        assert await child.begun
         process = stopped(launcher)
         if how == "closed":
             closing = asyncio.ensure_future(launcher.close())
             await asyncio.wait([closing], timeout=0)
         else:
-            launcher._lost("a test wants it")
+            launcher._supervisor.stop("a test wants it")
 
         # The call is over, and it is not: a child is gone only when nothing of it can run any more.
         assert process.poll() is None

@@ -6,67 +6,25 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import psutil
 import pytest
-from tests.support.below import below
-from tests.unit.worker.bench import PATIENCE, Bench
+from tests.integration.worker.script_bench import SH, Scripts
+from tests.unit.worker.bench import PATIENCE
 
-from noonmark.attempts.running_attempt import RunningAttempt
-from noonmark.attempts.secrets import SecretResolver
 from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.schemas.jobs.script_payload import ScriptPayload
 from noonmark.store.runs.finish import Outcome
-from noonmark.worker.kinds.script import ScriptKind
 
-SH = shutil.which("sh")
 BASH = shutil.which("bash")
 
 
-class Scripts(Bench):
-    def __init__(self, allowed=("*",), grace_seconds=0.2, environment=None) -> None:
-        secrets = SecretResolver(None, environment or {})
-        super().__init__(
-            kinds=lambda launcher: {
-                "script": ScriptKind(launcher, secrets, allowed=allowed, grace_seconds=grace_seconds)
-            },
-            grace_seconds=grace_seconds,
-            environment=environment,
-        )
-
-    def start(self, *argv: str, timeout_seconds: float = 60.0, **payload) -> RunningAttempt:
-        spelt = ScriptPayload.model_validate({"argv": list(argv), **payload}).request()
-        return self.begin(kind="script", payload=spelt, timeout_seconds=timeout_seconds)
-
-    def script(self, *argv: str, **payload) -> Outcome:
-        return self.end(self.start(*argv, **payload))
-
-    def shell(self, text: str, **payload) -> Outcome:
-        return self.script(SH, "-c", text, **payload)
-
-
 @pytest.fixture
-def make() -> Iterator[Callable[..., Scripts]]:
-    made: list[Scripts] = []
-    before = {process.pid for process in below()}
-
-    def scripts(**more) -> Scripts:
-        made.append(Scripts(**more))
-        return made[-1]
-
-    yield scripts
-    for each in made:
-        each.executors.close()
-    # Neither a process nor a zombie is left of anything.
-    assert [p for p in below() if p.pid not in before] == []
-
-
-@pytest.fixture
-def scripts(make: Callable[..., Scripts]) -> Scripts:
-    return make()
+def make(make_scripts: Callable[..., Scripts]) -> Callable[..., Scripts]:
+    return make_scripts
 
 
 def printed(outcome: Outcome) -> str:
@@ -402,7 +360,7 @@ def test_a_keeper_that_dies_takes_its_children_along_and_the_next_run_has_anothe
     scripts.wait(
         lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the script to begin"
     )
-    (launcher,) = [p for p in below() if "supervisor.py" in " ".join(p.cmdline())]
+    (launcher,) = [p for p in psutil.Process().children() if "supervisor.py" in " ".join(p.cmdline())]
     launcher.kill()
     assert scripts.end(held).error == "the script was lost: the supervisor of child processes has ended"
     pid = int((tmp_path / "pid").read_text())

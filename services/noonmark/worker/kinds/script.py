@@ -15,13 +15,15 @@ import orjson
 
 from noonmark.attempts.context import context_of
 from noonmark.attempts.outcomes import failed, rejected, succeeded
-from noonmark.attempts.running_attempt import RunningAttempt
+from noonmark.attempts.running_attempt import NotBegunError, RunningAttempt
 from noonmark.attempts.secrets import SecretError, SecretResolver, refuse_references
 from noonmark.core.failures import Failure
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.kinds.script_failures import failure_text
-from noonmark.worker.processes.spawning import ChildLauncher, Ending, SpawnRequest, run_to_completion
+from noonmark.worker.processes.spawn_messages import Ending, SpawnRequest
+from noonmark.worker.processes.spawned_child import Child, run_to_completion
+from noonmark.worker.processes.spawning import START_TRIES, ChildLauncher
 
 PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ", "HOME")
 """The only variables of the worker's environment that a script receives."""
@@ -60,7 +62,8 @@ class ScriptKind:
         """Execute the command; return when no process of it is left.
 
         Raises:
-            NotBegunError: it was not started, because the lease of the worker may be over.
+            NotBegunError: it was not started, because the lease of the worker may be over, or because one
+                supervisor after the other did not take it.
         """
         payload: Mapping[str, Any] = attempt.payload
         argv: list[str] = payload["argv"]
@@ -107,9 +110,24 @@ class ScriptKind:
             file.write(stdin)
             file.flush()
             file.seek(0)
-            attempt.ensure_may_begin()
-            child = self._launcher.spawn(request, file.fileno(), attempt=attempt)
+            for _ in range(START_TRIES):
+                file.seek(0)
+                attempt.ensure_may_begin()
+                # Until the supervisor confirms it, nothing of the script has begun.
+                attempt.hold_clock()
+                child = self._launcher.spawn(request, file.fileno(), attempt=attempt)
+                ending, last_line = await self._await_end(attempt, child)
+                if not ending.untaken:
+                    return _outcome(attempt, ending, last_line)
+                if self._launcher.hurry.is_set():
+                    break
+        raise NotBegunError
+
+    async def _await_end(self, attempt: RunningAttempt, child: Child) -> tuple[Ending, str]:
+        """Return how a script ended, and the last line of its output; stop it if this task is cancelled."""
         try:
+            if await asyncio.shield(child.begun):
+                attempt.start_clock()
             ending = await asyncio.shield(child.ended)
         except asyncio.CancelledError:
             await run_to_completion(child.stop(self._grace_seconds))
@@ -117,7 +135,7 @@ class ScriptKind:
         finally:
             last_line = child.end_output()
             child.close()
-        return _outcome(attempt, ending, last_line)
+        return ending, last_line
 
     def _executable(self, name: str) -> tuple[str | None, str]:
         """Find an executable that may run; otherwise return None and the reason."""

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Mapping
 from typing import Final
 
-from noonmark.worker.processes.spawning import Ending
+from noonmark.worker.processes.spawn_messages import Ending
 
 _KILLED_FOR: Final[Mapping[int, tuple[str, str]]] = {
     signal.SIGXCPU: ("cpu_seconds", "it used more than {} s of CPU time"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections import deque
@@ -17,7 +18,7 @@ class CommandSocket:
     def __init__(
         self, ours: socket.socket, loop: asyncio.AbstractEventLoop, lost: Callable[[str], None]
     ) -> None:
-        """Take over the socket.
+        """Use the socket, which the caller reads and closes.
 
         Args:
             ours: the worker's end.
@@ -50,11 +51,11 @@ class CommandSocket:
         self._unsent.append(_UnsentCommand(data, descriptors))
         self._loop.add_writer(self._socket.fileno(), self._send_unsent)
 
-    def close(self) -> None:
-        """Close the socket, which stops the supervisor; drop what was not sent."""
-        self._loop.remove_reader(self._socket.fileno())
+    def shut(self) -> None:
+        """Stop the supervisor: send nothing from now on, and drop what was not sent. Replies still come."""
         self._loop.remove_writer(self._socket.fileno())
-        self._socket.close()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
         while self._unsent:
             self._unsent.popleft().close()
 

@@ -25,7 +25,9 @@ from noonmark.handlers.exceptions import RunSignal, from_wire
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.processes.child_messages import ChildMessageHandler
 from noonmark.worker.processes.frames import FrameError, encode, receive
-from noonmark.worker.processes.spawning import Child, ChildLauncher, Ending, SpawnRequest, run_to_completion
+from noonmark.worker.processes.spawn_messages import Ending, SpawnRequest
+from noonmark.worker.processes.spawned_child import Child, run_to_completion
+from noonmark.worker.processes.spawning import START_TRIES, ChildLauncher
 from noonmark.worker.processes.suspects import LOSSES_BEFORE_ISOLATION
 
 _RUNS_PER_CHILD: Final = 1000
@@ -217,6 +219,18 @@ class Processes:
                 warm.close()
 
     async def _start_ready(self) -> _WarmChild | str:
+        """Return a child that has loaded its modules, or the reason why there is none."""
+        started: _WarmChild | Ending | str = ""
+        for _ in range(START_TRIES):
+            started = await self._try_start()
+            if not isinstance(started, Ending):
+                return started
+            if self._launcher.hurry.is_set():
+                break
+        return f"the handler's process {started.text()}" if isinstance(started, Ending) else started
+
+    async def _try_start(self) -> _WarmChild | Ending | str:
+        """Start a child once; return its ending if no supervisor took the request."""
         try:
             warm = await self._start()
         except OSError as error:
@@ -234,6 +248,8 @@ class Processes:
             warm.child.kill()
             ending = await run_to_completion(warm.child.ended)
             warm.close()
+            if ending.untaken:
+                return ending
             why = (
                 ending.text()
                 if isinstance(reply, Ending)

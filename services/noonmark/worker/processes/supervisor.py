@@ -1,26 +1,29 @@
 """The supervisor: starts the child processes of the worker, and makes sure that none of them is left behind.
 
-The worker runs this file by its path, with the standard library alone, when it needs its first child. It is a
-separate process for three reasons. It has one thread, so it can prepare a child between fork and exec
-(limits, session, descriptors), which is unsafe in a process with threads. It is the subreaper of all that
-its children leave behind, and can reap it without taking an exit status from other code. And it outlives the
-worker: when the worker dies, by any signal, its end of the socket closes, and the supervisor kills everything
-below it, so that a run does not execute twice at once after another worker has taken it.
+The worker runs this file by its path, with the standard library alone, when it needs its first child. It is
+a separate process for three reasons. It has one thread, so its forks can prepare a child between fork and
+exec (limits, session, descriptors), which is unsafe in a process with threads. It can reap what children
+leave behind without taking an exit status from other code. And it outlives the worker: when the worker dies,
+by any signal, its end of the socket closes, and everything below the supervisor is killed, so that a run does
+not execute twice at once after another worker has taken it.
+
+Each child has a reaper (`reaper.py`), a fork of the supervisor that starts it and owns all its processes. Any
+other process directly below the supervisor was left by a reaper that was killed.
 
 Commands are messages of a SOCK_SEQPACKET socket: {"do": "spawn", "id"} with the descriptors [request, 0, 1,
-2, ...], where the request is a file with {"path", "argv", "env", "cwd", "limits", "confined"}; and {"do":
-"signal", "id", "number"}. Each spawn gets one reply, once no process of it is left: {"id", "status" (as of
-wait), "cpu_seconds", "error" (why it could not be started), "crowded"}.
+2, ...], where the request is a file with {"path", "argv", "env", "cwd", "limits", "confined"}; {"do":
+"signal", "id", "number"}; and {"do": "ping"}, answered by {"pong"}. Each spawn gets {"id", "begun"} before
+anything of it is started: one that was not confirmed has not begun. It gets one more reply once no process of
+it is left: {"id", "status" (as of wait), "cpu_seconds", "error" (why it could not be started), "crowded"}, or
+{"id", "lost" (why its status is unknown)}.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import fcntl
 import json
 import os
-import resource
+import select
 import selectors
 import signal
 import socket
@@ -28,53 +31,55 @@ import sys
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from pathlib import Path
+from typing import Any, Final
 
-_PR_SET_PDEATHSIG: Final = 1
-_PR_SET_CHILD_SUBREAPER: Final = 36
-_PR_SET_NO_NEW_PRIVS: Final = 38
-_TICK_SECONDS: Final = 0.02
-_COUNT_SECONDS: Final = 0.1
+if __name__ == "__main__":
+    # Neither the environment nor installed packages are searched: only the other files of noonmark are added.
+    sys.path.append(str(Path(__file__).parents[3]))
+
+from noonmark.worker.processes.first_process import LIBC, PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
+from noonmark.worker.processes.process_tree import children, kill_tree
+from noonmark.worker.processes.reaper import TICK_SECONDS, run_reaper
+
 _MOST_DESCRIPTORS: Final = 16
 _MESSAGE_BYTES: Final = 64 * 1024
-_MOST_OF_A_TREE: Final = 10_000
 _PATIENCE_SECONDS: Final = 10.0
 """Time for killing everything after the worker's death; what cannot be killed by then stays."""
 
-MARK: Final = "NOONMARK_PROCESS"
-"""Variable that identifies a process which has left the session it was started in."""
+_REAPER_SECONDS: Final = 5.0
+"""A reaper that has not killed its child by then is stopped, or killed nothing: it is killed itself."""
 
-_LIMITS: Final = {
-    "memory_bytes": resource.RLIMIT_AS,
-    "open_files": resource.RLIMIT_NOFILE,
-    "file_bytes": resource.RLIMIT_FSIZE,
-}
-# Loaded before any fork: between fork and exec nothing is imported.
-_LIBC: Final = ctypes.CDLL(None)
+_REAPER_END_SECONDS: Final = 1.0
+"""The same after the worker's death, when nothing but the end of all processes matters."""
+
+_CHECK_SECONDS: Final = 1.0
+
+MARK: Final = "NOONMARK_PROCESS"
+"""Variable that identifies what a supervisor has started, in case that supervisor and reaper are killed."""
 
 
 @dataclass(slots=True, eq=False)
-class _SpawnedProcess:
-    """A started process. `pid` is also its session and process group, reserved until it is reaped."""
+class _SpawnedChild:
+    """A started child, by the pid of its reaper."""
 
     id: int
-    pid: int
-    mark: bytes
-    failure: int  # pipe on which the child reports why it could not be started
-    processes: int | None  # limit of processes at once
-    status: int | None = None
-    cpu_seconds: float = 0.0
-    crowded: bool = False
+    reaper: int
+    control: socket.socket
+    kill_reaper_at: float | None = None
 
 
 class ProcessSupervisor:
-    """Starts, signals and reaps processes. Each spawn is stored by the pid of its first process."""
+    """Starts, signals and reaps reapers, and what killed reapers leave behind."""
 
-    def __init__(self, commands: socket.socket) -> None:
+    def __init__(self, commands: socket.socket, token: str) -> None:
         self._commands = commands
-        self._spawns: dict[int, _SpawnedProcess] = {}
+        self._token = token
+        self._spawns: dict[int, _SpawnedChild] = {}
+        self._lost: list[_SpawnedChild] = []
+        """Children whose reaper was killed, until none of their processes is left."""
+
         self._outbox: deque[bytes] = deque()
-        self._counted_at = 0.0
 
     def run(self) -> None:
         """Carry out commands until the worker is gone, then kill everything."""
@@ -87,15 +92,15 @@ class ProcessSupervisor:
             selector.register(wake, selectors.EVENT_READ)
             while True:
                 selector.register(self._commands, self._interest())
-                selector.select(_TICK_SECONDS if self._is_watching() else None)
+                selector.select(TICK_SECONDS if self._is_watching() else None)
                 selector.unregister(self._commands)
                 with contextlib.suppress(BlockingIOError):
                     os.read(wake, 4096)
                 if not self._receive_commands() or _ending:
                     break
                 self._reap()
-                self._count()
-                self._finish()
+                self._kill_stuck_reapers(time.monotonic())
+                self._finish_lost()
                 if not self._send():
                     break
         self._stop_all()
@@ -105,7 +110,7 @@ class ProcessSupervisor:
 
     def _is_watching(self) -> bool:
         """Return whether something must be checked that no signal reports."""
-        return any(s.status is not None or s.processes is not None for s in self._spawns.values())
+        return bool(self._lost) or any(s.kill_reaper_at is not None for s in self._spawns.values())
 
     def _receive_commands(self) -> bool:
         """Carry out the received commands; False if the worker is gone."""
@@ -122,100 +127,100 @@ class ProcessSupervisor:
                 return False
             request = json.loads(data)
             if request["do"] == "spawn":
-                self._spawn(request["id"], descriptors)
-            else:
+                if not self._spawn(request["id"], descriptors):
+                    return False
+            elif request["do"] == "signal":
                 self._signal(request["id"], request["number"])
+            else:
+                self._outbox.append(_message(pong=True))
 
-    def _spawn(self, number: int, descriptors: list[int]) -> None:
+    def _spawn(self, number: int, descriptors: list[int]) -> bool:
+        """Start a child; False if the worker is gone."""
         with os.fdopen(descriptors[0], "rb") as file:
             request: dict[str, Any] = json.loads(file.read())
-        mark = f"{os.getpid()}.{number}"
-        request["env"][MARK] = mark
-        failure, failing = os.pipe()
-        os.set_blocking(failure, False)
+        request["env"][MARK] = f"{self._token}.{number}"
         supervisor = os.getpid()
         try:
-            pid = os.fork()
+            control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                if not self._confirm(number):
+                    control.close()
+                    return False
+                pid = os.fork()
+                if pid == 0:
+                    run_reaper(request, descriptors[1:], theirs, self._commands.fileno(), supervisor)
+            control.setblocking(False)
+            self._spawns[pid] = _SpawnedChild(number, pid, control)
         except OSError as error:
             self._outbox.append(_message(id=number, error=f"cannot start a process: {error.strerror}"))
-            os.close(failure)
-        else:
-            if pid == 0:
-                _exec_child(request, descriptors[1:], failing, supervisor)
-            processes = request["limits"].get("processes")
-            self._spawns[pid] = _SpawnedProcess(number, pid, f"{MARK}={mark}".encode(), failure, processes)
-        for descriptor in (*descriptors[1:], failing):
-            os.close(descriptor)
+        finally:
+            for descriptor in descriptors[1:]:
+                os.close(descriptor)
+        return True
+
+    def _confirm(self, number: int) -> bool:
+        """Report that a child begins, and wait until this is sent; False if the worker is gone.
+
+        The worker starts what was not confirmed once more, or hands it back. So nothing may begin before.
+        """
+        self._outbox.append(_message(id=number, begun=True))
+        while self._send():
+            if not self._outbox:
+                return True
+            if _ending:
+                return False
+            select.select((), (self._commands,), (), _CHECK_SECONDS)
+        return False
 
     def _signal(self, number: int, signum: int) -> None:
-        """Signal a process group; one that was just forked has no session yet."""
-        spawn = next((s for s in self._spawns.values() if s.id == number and s.status is None), None)
-        if spawn is not None:
-            try:
-                os.killpg(spawn.pid, signum)
-            except ProcessLookupError:
-                os.kill(spawn.pid, signum)
+        """Have the reaper of a child signal it."""
+        spawn = next((s for s in self._spawns.values() if s.id == number), None)
+        if spawn is None:
+            return
+        with contextlib.suppress(OSError):
+            spawn.control.send(bytes((signum,)))
+        if signum == signal.SIGKILL and spawn.kill_reaper_at is None:
+            spawn.kill_reaper_at = time.monotonic() + _REAPER_SECONDS
+            # The child can have stopped its reaper.
+            os.kill(spawn.reaper, signal.SIGCONT)
 
-    def _reap(self) -> None:
-        """Reap what ended. Kill the group of a first process while its zombie still reserves the pid."""
+    def _reap(self) -> bool:
+        """Reap what ended, and pass on the reports of reapers; False if nothing is left."""
         while True:
             try:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                pid, _ = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
-            if ended is None:
-                return
-            spawn = self._spawns.get(ended.si_pid)
-            if spawn is not None:
-                _kill_group(spawn.pid)
-            _, status, usage = os.wait4(ended.si_pid, 0)
-            if spawn is not None:
-                spawn.status, spawn.cpu_seconds = status, usage.ru_utime + usage.ru_stime
-
-    def _count(self) -> None:
-        """Kill spawns with too many processes. RLIMIT_NPROC would count all processes of the user instead."""
-        now = time.monotonic()
-        if now - self._counted_at < _COUNT_SECONDS:
-            return
-        self._counted_at = now
-        limited = [s for s in self._spawns.values() if s.processes is not None and s.status is None]
-        counts = {spawn.pid: len(_tree(spawn.pid, spawn.processes or 0)) for spawn in limited}
-        # Orphans were reparented to this process, and count, too.
-        for pid in _children(os.getpid()) if limited else ():
-            owner = None if pid in self._spawns else _owner(pid, limited)
-            if owner is not None:
-                counts[owner.pid] += 1
-        for spawn in limited:
-            if counts[spawn.pid] > (spawn.processes or 0):
-                spawn.crowded = True
-                _kill_group(spawn.pid)
-
-    def _finish(self) -> None:
-        """Reply for spawns that have ended, once none of their processes is left; kill unknown orphans."""
-        ended = [spawn for spawn in self._spawns.values() if spawn.status is not None]
-        if not ended:
-            return
-        everyone = list(self._spawns.values())
-        left = set()
-        for pid in _children(os.getpid()):
-            if pid in self._spawns:
+                return False
+            if pid == 0:
+                return True
+            spawn = self._spawns.pop(pid, None)
+            if spawn is None:
                 continue
-            owner = _owner(pid, everyone)
-            if owner is None or owner.status is not None:
-                _kill_tree(pid)
-                left.add(owner.pid if owner else 0)
-        for spawn in ended:
-            if spawn.pid not in left:
-                del self._spawns[spawn.pid]
-                self._outbox.append(
-                    _message(
-                        id=spawn.id,
-                        status=spawn.status,
-                        cpu_seconds=spawn.cpu_seconds,
-                        crowded=spawn.crowded,
-                        error=_read_all(spawn.failure),
-                    )
-                )
+            with spawn.control as control:
+                report = _report(control)
+            if report is None:
+                self._lost.append(spawn)
+            else:
+                self._outbox.append(_message(id=spawn.id, **report))
+
+    def _kill_stuck_reapers(self, now: float) -> None:
+        for spawn in self._spawns.values():
+            if spawn.kill_reaper_at is not None and now >= spawn.kill_reaper_at:
+                os.kill(spawn.reaper, signal.SIGKILL)
+
+    def _finish_lost(self) -> None:
+        """Kill what killed reapers left behind; reply once nothing is left of it."""
+        if self._lost and not self._kill_orphans():
+            for spawn in self._lost:
+                self._outbox.append(_message(id=spawn.id, lost="the process that watched over it was killed"))
+            self._lost.clear()
+
+    def _kill_orphans(self) -> bool:
+        """Kill all children that are no reapers, and what is below them; False if there are none."""
+        orphans = [pid for pid in children(os.getpid()) if pid not in self._spawns]
+        for pid in orphans:
+            kill_tree(pid)
+        return bool(orphans)
 
     def _send(self) -> bool:
         """Send the replies that can be sent; False if the worker is gone."""
@@ -230,147 +235,26 @@ class ProcessSupervisor:
         return True
 
     def _stop_all(self) -> None:
-        """Kill everything below this process until nothing is left."""
+        """Have the reapers kill everything below them, then kill what is left."""
+        for spawn in self._spawns.values():
+            with contextlib.suppress(OSError):
+                spawn.control.shutdown(socket.SHUT_WR)
+            os.kill(spawn.reaper, signal.SIGCONT)
+            spawn.kill_reaper_at = time.monotonic() + _REAPER_END_SECONDS
         until = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < until:
-            for spawn in self._spawns.values():
-                if spawn.status is None:
-                    _kill_group(spawn.pid)
-            for pid in _children(os.getpid()):
-                _kill_tree(pid)
-            self._reap()
-            try:
-                os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            time.sleep(_TICK_SECONDS)
+        while self._reap() and time.monotonic() < until:
+            self._kill_stuck_reapers(time.monotonic())
+            self._kill_orphans()
+            time.sleep(TICK_SECONDS)
 
 
-def _exec_child(request: dict[str, Any], descriptors: list[int], failing: int, supervisor: int) -> NoReturn:
-    """Turn this fork into the requested process; if that fails, report the reason on `failing`."""
+def _report(control: socket.socket) -> dict[str, Any] | None:
+    """Return the report of a reaper that has ended; None if it was killed."""
     try:
-        os.setsid()
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        if os.getppid() != supervisor:
-            os._exit(1)
-        for number in range(1, signal.NSIG):
-            if number not in {signal.SIGKILL, signal.SIGSTOP}:
-                with contextlib.suppress(OSError, ValueError):
-                    signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        # Move the descriptors away first: a source can be the target of another.
-        high = [fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, 64) for source in descriptors]
-        failing = fcntl.fcntl(failing, fcntl.F_DUPFD_CLOEXEC, 64)
-        for target, source in enumerate(high):
-            os.dup2(source, target)
-        # A list, not a range: a range can reach to 10^9, and older kernels close one after the other.
-        for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-            if int(name) >= len(descriptors) and int(name) != failing:
-                with contextlib.suppress(OSError):
-                    os.close(int(name))
-        os.chdir(request["cwd"])
-        _limit(request["limits"])
-        if request["confined"]:
-            _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        os.execve(request["path"], request["argv"], request["env"])  # noqa: S606 - no shell, on purpose
-    except OSError as error:
-        place = f": {error.filename}" if error.filename is not None else ""
-        os.write(failing, f"{error.strerror}{place}".encode(errors="replace")[:2000])
-    except BaseException as error:  # noqa: BLE001 - a fork must never return to the supervisor's loop
-        os.write(failing, f"{type(error).__name__}: {error}".encode(errors="replace")[:2000])
-    finally:
-        os._exit(127)
-
-
-def _limit(limits: dict[str, int]) -> None:
-    """Set the limits of the process, never above those of this process."""
-    for name, kind in _LIMITS.items():
-        if name in limits:
-            _set_limit(kind, limits[name], limits[name])
-    if "cpu_seconds" in limits:
-        # SIGXCPU first, which shows the reason; SIGKILL a second later if it is ignored.
-        _set_limit(resource.RLIMIT_CPU, limits["cpu_seconds"], limits["cpu_seconds"] + 1)
-    _set_limit(resource.RLIMIT_CORE, 0, 0)
-
-
-def _set_limit(kind: int, soft: int, hard: int) -> None:
-    most = resource.getrlimit(kind)[1]
-    if most != resource.RLIM_INFINITY:
-        soft, hard = min(soft, most), min(hard, most)
-    resource.setrlimit(kind, (soft, hard))
-
-
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def _owner(pid: int, spawns: list[_SpawnedProcess]) -> _SpawnedProcess | None:
-    """Return the spawn of an orphan: by its session, or by its environment if it left the session."""
-    session = _parent_and_session(pid)[1]
-    for spawn in spawns:
-        if spawn.pid == session:
-            return spawn
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - read in a loop
-            environment = set(file.read().split(b"\0"))
+        data = control.recv(_MESSAGE_BYTES)
     except OSError:
         return None
-    return next((spawn for spawn in spawns if spawn.mark in environment), None)
-
-
-def _children(pid: int) -> list[int]:
-    """Return the children of a process."""
-    try:
-        with os.scandir(f"/proc/{pid}/task") as tasks:
-            threads = [task.name for task in tasks]
-        found: list[int] = []
-        for thread in threads:
-            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
-    except FileNotFoundError:
-        # The process is gone, or this kernel does not list children.
-        others = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
-        return [other for other in others if _parent_and_session(other)[0] == pid]
-    except OSError:
-        return []
-    return found
-
-
-def _kill_tree(pid: int) -> None:
-    """Kill a process and its current descendants."""
-    for member in _tree(pid, _MOST_OF_A_TREE):
-        with contextlib.suppress(OSError):
-            os.kill(member, signal.SIGKILL)
-
-
-def _tree(pid: int, most: int) -> list[int]:
-    """Return a process and its descendants; stop soon after `most` of them."""
-    found = [pid]
-    for member in found:
-        if len(found) > most:
-            break
-        found += _children(member)
-    return found
-
-
-def _parent_and_session(pid: int) -> tuple[int, int]:
-    """Return the parent and the session of a process; -1 if it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return -1, -1
-    return int(fields[1]), int(fields[3])
-
-
-def _read_all(descriptor: int) -> str:
-    try:
-        return os.read(descriptor, 4096).decode(errors="replace")
-    except BlockingIOError:
-        return ""
-    finally:
-        os.close(descriptor)
+    return json.loads(data) if data else None
 
 
 def _message(**fields: object) -> bytes:
@@ -382,17 +266,17 @@ _ending: list[int] = []
 
 
 def main() -> int:
-    """Supervise for the worker whose socket is the descriptor in the first argument."""
+    """Supervise for a worker; the arguments are the descriptor of its socket, its pid, a token for marks."""
     with socket.socket(fileno=int(sys.argv[1])) as commands:
         commands.set_inheritable(False)
-        _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         # In addition to the socket, whose other end a fork of the worker can keep open.
-        _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+        LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda number, _: _ending.append(number))
         if os.getppid() != int(sys.argv[2]):
             return 1
-        ProcessSupervisor(commands).run()
+        ProcessSupervisor(commands, sys.argv[3]).run()
     return 0
 
 
