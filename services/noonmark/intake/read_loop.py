@@ -81,11 +81,11 @@ class ReadLoop:
     def _yield_partitions(self, main: BatchConsumer, bulk: BatchConsumer) -> None:
         """Leave the group while nothing can be written for long: other processes take the submissions in."""
         if not self._inability.is_long():
-            main.join()
-            bulk.join()
+            main.join_group()
+            bulk.join_group()
             return
-        main.step_aside()
-        bulk.step_aside()
+        main.leave_group()
+        bulk.leave_group()
         if self._unchecked is not None and not self._unchecked[0].assigned:
             self._unchecked = None  # others receive them
 

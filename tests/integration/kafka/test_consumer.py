@@ -323,7 +323,9 @@ def test_a_record_with_parts_is_committed_once_all_of_them_are_settled(kafka):
     assert lag.commit_lag == 0
 
 
-def test_a_member_that_steps_aside_gives_what_is_not_settled_to_others_and_joins_again(kafka_by_protocol):
+def test_a_member_that_leaves_its_group_gives_what_is_not_settled_to_others_and_joins_again(
+    kafka_by_protocol,
+):
     kafka = kafka_by_protocol
     topic = kafka.topic(partitions=2)
     kafka.publish(topic, 100)
@@ -334,7 +336,7 @@ def test_a_member_that_steps_aside_gives_what_is_not_settled_to_others_and_joins
     first.pause()
     second = kafka.consumer(topic)
 
-    first.step_aside()
+    first.leave_group()
     _, theirs = poll_until(
         lambda _, theirs: len(second.assigned) == 2 and len(theirs) >= 80, first, second, within=60
     )
@@ -343,7 +345,7 @@ def test_a_member_that_steps_aside_gives_what_is_not_settled_to_others_and_joins
     assert not any(first.is_current(record) for record in mine)
     assert numbers(theirs) == sorted(set(numbers(mine)) - set(numbers(settled)))
     first.resume()
-    first.join()
+    first.join_group()
     poll_until(lambda *_: len(first.assigned) == len(second.assigned) == 1, first, second, within=60)
     assert first.counters.lost == 0
 

@@ -207,9 +207,9 @@ class LaneReader:
     def _yield_partitions(self) -> None:
         """Leave the group while the worker can start nothing for long: other workers start its messages."""
         if not self.inability.is_long():
-            self.consumer.join()
+            self.consumer.join_group()
             return
-        self.consumer.step_aside()
+        self.consumer.leave_group()
         if not self.consumer.assigned:
             # What is buffered was delivered to others; a full buffer would keep the lane paused.
             self.buffer.clear()

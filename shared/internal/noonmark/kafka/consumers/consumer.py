@@ -93,8 +93,8 @@ class BatchConsumer:
         callbacks = {"error_cb": self._note_error, "on_commit": self._committer.answered}
         settings = consumer_properties(config, group, max_poll_interval_seconds)
         self._consumer = Consumer(settings | callbacks | dict(properties or {}))
-        self._is_aside = True
-        self.join()
+        self._has_left = True
+        self.join_group()
 
     # -- for the owner thread ------------------------------------------------------------------------
 
@@ -124,17 +124,17 @@ class BatchConsumer:
                 self.counters.records += len(records)
                 return records
 
-    def step_aside(self) -> None:
-        """Leave the group until `join`: other members receive all that is not settled."""
-        if not self._is_aside:
-            self._is_aside = True
+    def leave_group(self) -> None:
+        """Leave the group until `join_group`: other members receive all that is not settled."""
+        if not self._has_left:
+            self._has_left = True
             _log.warning("group %s: leaving it until work is possible again", self.group)
             self._consumer.unsubscribe()
 
-    def join(self) -> None:
+    def join_group(self) -> None:
         """Join the group."""
-        if self._is_aside:
-            self._is_aside = False
+        if self._has_left:
+            self._has_left = False
             _log.info("consumer of %s joins group %s", ", ".join(self.topics), self.group)
             self._consumer.subscribe(
                 list(self.topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
