@@ -61,6 +61,8 @@ def test_a_document_gets_the_namespace_and_label_of_its_apply():
         ({"name": "a", "run_at": "2026-01-01T00:00:00Z"}, "has no schedule"),
         ({"name": "a", "shedule": "@daily"}, "unknown field; did you mean 'schedule'?"),
         ({"nmae": "a", "schedule": "@daily"}, "unknown field; did you mean 'name'?"),
+        ({"name": "a", "cron": "@daily"}, "unknown field; did you mean 'schedule' or 'schedule.cron'?"),
+        ({"name": "a", "every_seconds": 5}, "unknown field; did you mean 'schedule.every'?"),
         ({"name": "a", "qqqq": 1}, "has no schedule"),
         ({"name": "a", "schedule": "@daily"}, None),
     ],

@@ -112,7 +112,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
         if not values
     ],
     *[
-        ({**PYTHON, name: "x"}, f"/{name}", f"{UNAVAILABLE} outside schedule; the field inside schedule")
+        ({**PYTHON, name: "x"}, f"/{name}", f"'schedule.{name}'?; the field inside schedule")
         for name in ScheduleDocument.model_fields
     ],
     ({**PYTHON, "max_retires": 1}, "/max_retires", "unknown field; did you mean 'max_retries'?"),
@@ -131,7 +131,7 @@ TABLE: list[tuple[dict[str, Any], str, str]] = [
     ({**PYTHON, "retry": {"max_retries": "3"}}, "/retry/max_retries", "an integer from 0 to 100"),
     ({**PYTHON, "retry": {"factor": 0.5}}, "/retry/factor", "0.5 is below 1; a number from 1 to 100"),
     ({**PYTHON, "retry": {"jitter": "some"}}, "/retry/jitter", '"some" is not allowed; full or none'),
-    ({**PYTHON, "retry": {"delay": 1}}, "/retry/delay", "did you mean 'delays'?"),
+    ({**PYTHON, "retry": {"delay": 1}}, "/retry/delay", "did you mean 'delay_seconds'?"),
     ({**PYTHON, "retry": {"delay_seconds": 9, "max_delay_seconds": 5}}, "/retry/max_delay_seconds", "5 is below"),
     ({**PYTHON, "max_retries": 3, "retry": {"max_retries": 3}}, "/retry/max_retries", "also as /max_retries"),
     ({**PYTHON, "retry_delay_seconds": 1, "retry": {"delay_seconds": 1}}, "/retry/delay_seconds", "given twice"),

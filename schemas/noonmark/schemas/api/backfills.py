@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from pydantic import Field
 from noonmark.schemas.api.common import Answer
 from noonmark.schemas.api.jobs import Fire
 from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 Mode = Literal["missing", "missing_and_failed", "all"]
@@ -62,6 +64,8 @@ class BackfillPlan(Answer):
 
 class BackfillBody(Document):
     """Which past instants to run."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.BACKFILL
 
     from_: Annotated[
         str, Field(alias="from", description="Start of the range. RFC 3339 with offset."), _INSTANT

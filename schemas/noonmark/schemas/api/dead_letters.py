@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from noonmark.schemas.api.common import Answer, Instant
 from noonmark.schemas.api.runs import Attempt
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN, NAMESPACE_RULE
 from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST: int = 1_000
@@ -69,6 +71,8 @@ class DeadLetterGroups(Answer):
 
 class DeadLetterFilter(Document):
     """Selects dead letters of a namespace that match all given fields."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.FILTER
 
     namespace: Annotated[
         str | None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from uuid import UUID
 
 from pydantic import Field, PlainValidator, WithJsonSchema
@@ -12,6 +13,7 @@ from noonmark.core.states import Lane, ResumeChoice
 from noonmark.schemas.api.common import Answer, JsonObject, Problem, ProblemField
 from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, optional_lane
 from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST_JOBS: Final = 10_000
@@ -198,6 +200,8 @@ class ResumeBody(Document):
 
 class TriggerBody(Document):
     """Values that replace the job's own for this run."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.REFERENCE
 
     payload: Annotated[Any, Field(description="Default: the job's own.")] = None
     priority: Annotated[

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from noonmark.schemas.api.common import Answer
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document
 
 
 class LimitFigures(Document):
     """The values of a limit; omitted ones are unlimited."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.LIMIT_FIGURES
 
     max_running: Annotated[
         int | None, Field(ge=1, le=1_000_000_000, description="Most runs in flight, for each key.")

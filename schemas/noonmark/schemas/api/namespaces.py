@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from noonmark.core.states import ResumeChoice
 from noonmark.schemas.api.common import Answer
 from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document
 
 
@@ -50,6 +52,8 @@ class Namespaces(Answer):
 
 class NamespaceSettings(Document):
     """Settings of a namespace; omitted fields return to their default."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.NAMESPACE
 
     timezone: Annotated[
         str, Field(min_length=1, max_length=64, description="IANA time zone of schedules that name none.")

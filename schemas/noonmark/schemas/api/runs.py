@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from noonmark.core.states import RunState
 from noonmark.schemas.api.common import Answer, Instant
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN, NAMESPACE_RULE
 from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST_CANCELLED: int = 1_000
@@ -159,6 +161,8 @@ class RunCancel(Document):
 
 class RunFilter(Document):
     """Selects runs of a namespace that match all given fields. Without fields: all of them."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.FILTER
 
     namespace: Annotated[
         str | None,

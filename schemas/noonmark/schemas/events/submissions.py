@@ -28,8 +28,9 @@ from noonmark.schemas.jobs.requests import (
     RunsCancel,
 )
 from noonmark.schemas.problems.pydantic_errors import Document, field_errors
-from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, shown, suggestion
+from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, shown
 from noonmark.schemas.problems.screening import screen
+from noonmark.schemas.problems.suggestions import suggestion
 
 CREATE: Final = "noonmark.job.create.v1"
 UPDATE: Final = "noonmark.job.update.v1"

@@ -27,6 +27,7 @@ from noonmark.schemas.jobs.policies import (
 )
 from noonmark.schemas.jobs.retry_rules import retry_rules
 from noonmark.schemas.jobs.schedule_documents import CronText, ScheduleDocument, ScheduleList
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import (
     VISIBLE,
     Document,
@@ -132,6 +133,8 @@ def field_rules(*, name_required: bool) -> JsonDict:
 
 class JobDocument(Document):
     """What to run and when. Events, REST and files use the same document; only `type` is required."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.JOB
 
     model_config = ConfigDict(
         title="noonmark job document", json_schema_extra=field_rules(name_required=True)

@@ -23,6 +23,7 @@ from noonmark.core.kinds.grpc_call import (
     parse_target,
 )
 from noonmark.schemas.jobs.http_options import TlsDocument
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Expected, PayloadDocument, wrong
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def _check_tls(tls: TlsDocument | None, info: ValidationInfo) -> TlsDocument | N
 
 class GrpcPayload(PayloadDocument):
     """The call that a gRPC job makes."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.GRPC
 
     purpose: ClassVar[str] = "an object with target, descriptor_set, method and message"
 

@@ -24,6 +24,7 @@ from noonmark.core.kinds.http_request import (
 )
 from noonmark.core.kinds.http_response import MAX_CONDITIONS
 from noonmark.schemas.jobs.http_options import CallbackDocument, ConditionDocument, TlsDocument
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Expected, PayloadDocument, any_case_schema, wrong
 
 __all__ = ["HttpPayload", "Status", "wrong"]
@@ -93,6 +94,8 @@ Status = Annotated[
 
 class HttpPayload(PayloadDocument):
     """The request that an HTTP job sends."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.HTTP
 
     purpose: ClassVar[str] = "an object with the url to call"
 

@@ -19,6 +19,7 @@ from noonmark.core.kinds.emitted_event import (
     encode_event_value,
     encode_key,
 )
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Expected, PayloadDocument, without_secrets, wrong
 
 _VALUE: Final = "a string, or any JSON except null"
@@ -57,6 +58,8 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
 
 class KafkaPayload(PayloadDocument):
     """The event that a Kafka job sends."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.KAFKA
 
     purpose: ClassVar[str] = "an object with topic and value"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from noonmark.schemas.jobs.http_payload import Status
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import VISIBLE, Document, Expected, wrong
 from noonmark.schemas.problems.refusal import FieldError
 
@@ -105,6 +107,8 @@ class FailureRules(Document):
 class RetryDocument(Document):
     """Full retry policy. The job's `max_retries` and `retry_delay_seconds` are its short form."""
 
+    synonyms: ClassVar[Mapping[str, str]] = other_names.RETRY
+
     max_retries: Annotated[
         int,
         Field(ge=0, le=100, description="Attempts after the first: 3 means at most four attempts."),
@@ -170,6 +174,8 @@ class RetryDocument(Document):
 class LimitDocument(Document):
     """A limit that applies to the job's runs, counted by a key."""
 
+    synonyms: ClassVar[Mapping[str, str]] = other_names.LIMIT
+
     name: LimitName
     key: Annotated[
         Line | None,
@@ -195,6 +201,8 @@ LimitItem = Annotated[
 
 class MisfireDocument(Document):
     """What to do with due instants that were missed."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.MISFIRE
 
     policy: Annotated[
         Literal["fire_all", "fire_latest", "skip"],

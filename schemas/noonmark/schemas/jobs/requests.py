@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic.config import JsonDict
@@ -10,6 +11,7 @@ from pydantic.config import JsonDict
 from noonmark.core.states import Lane
 from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, Namespace, optional_lane
 from noonmark.schemas.jobs.policies import Line
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 
 MOST_RUNS: Final = 100
@@ -32,6 +34,8 @@ Reason = Annotated[
 
 class JobReference(Document):
     """Identifies a job by `job_id`, or by `name` in `namespace`."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.REFERENCE
 
     model_config = ConfigDict(json_schema_extra=_ONE_NAME)
 

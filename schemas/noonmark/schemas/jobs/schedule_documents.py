@@ -7,7 +7,7 @@ and report misspelt and misplaced fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 from pydantic.config import JsonDict
@@ -18,6 +18,7 @@ from noonmark.core.cron.expression import MAX_LENGTH
 from noonmark.core.schedules.documents import MAX_MEMBERS, MAX_TEXT
 from noonmark.core.schedules.fields import MAX_RUNS
 from noonmark.core.schedules.kinds import MAX_EVERY, MIN_EVERY
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, unknown_field
 from noonmark.schemas.problems.refusal import FieldError, pointer
 
@@ -147,6 +148,8 @@ _AT_EXCLUDES_BOUNDS: Final[JsonDict] = {
 class ScheduleMember(Document):
     """One schedule of several: exactly one of `cron`, `rrule`, `every` and `at`."""
 
+    synonyms: ClassVar[Mapping[str, str]] = other_names.MEMBER
+
     model_config = ConfigDict(
         json_schema_extra={
             **_exactly_one(**_RULE_TYPES, at="string"),
@@ -207,6 +210,8 @@ class CalendarsDocument(Document):
 
 class ScheduleDocument(Document):
     """When a recurring job is due: exactly one of `cron`, `rrule`, `every` and `any`, with options."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.SCHEDULE
 
     model_config = ConfigDict(
         json_schema_extra={**_exactly_one(**_RULE_TYPES, any="array"), **_ONLY_WITH_OWNER}

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field
 
 from noonmark.schemas.jobs.http_payload import wrong
+from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, Expected, PayloadDocument, without_secrets
 
 MAX_ARGUMENTS: Final = 256
@@ -102,6 +103,8 @@ class ScriptLimits(Document):
 
 class ScriptPayload(PayloadDocument):
     """The command that a script job executes, without a shell."""
+
+    synonyms: ClassVar[Mapping[str, str]] = other_names.SCRIPT
 
     purpose: ClassVar[str] = "an object with argv, the executable and its arguments"
 

@@ -14,7 +14,8 @@ from pydantic_core import PydanticCustomError
 from noonmark.core.kinds.secret_references import has_references
 from noonmark.core.visible_text import invisible_character
 from noonmark.schemas.problems.constraints import allowed_values
-from noonmark.schemas.problems.refusal import FieldError, kind_of, pointer, shown, suggestion
+from noonmark.schemas.problems.refusal import FieldError, kind_of, pointer, shown
+from noonmark.schemas.problems.suggestions import suggestion
 
 MOST_LISTED: Final = 10
 FIRST_LISTED: Final = 6
@@ -47,6 +48,7 @@ class Document(BaseModel):
         unavailable: fields, or values of a field, that a later version will accept, by field name.
             An empty set means the field itself is not available.
         elsewhere: fields that belong inside another field, with the name of that field.
+        synonyms: what other schedulers call the fields, with our names; see `other_names`.
         secret: True if errors never quote values, because they may contain credentials.
     """
 
@@ -54,6 +56,7 @@ class Document(BaseModel):
 
     unavailable: ClassVar[Mapping[str, frozenset[str]]] = {}
     elsewhere: ClassVar[Mapping[str, str]] = {}
+    synonyms: ClassVar[Mapping[str, str]] = {}
     secret: ClassVar[bool] = False
 
 
@@ -118,12 +121,12 @@ def unknown_field(name: str, model: type[Document], path: tuple[str | int, ...])
     """Return the error about a field that the model does not have."""
     if name in model.unavailable and not model.unavailable[name]:
         return FieldError(pointer(path), NOT_AVAILABLE, "no such field")
-    if name in model.elsewhere:
-        home = model.elsewhere[name]
-        return FieldError(pointer(path), f"{NOT_AVAILABLE} outside {home}", f"the field inside {home}")
     known = [field.alias or name for name, field in model.model_fields.items()]
+    message = f"unknown field{suggestion(name, known, model.synonyms)}"
+    if name in model.elsewhere:
+        return FieldError(pointer(path), message, f"the field inside {model.elsewhere[name]}")
     listed = known if len(known) <= MOST_LISTED else [*known[:FIRST_LISTED], "…"]
-    return FieldError(pointer(path), f"unknown field{suggestion(name, known)}", "one of " + ", ".join(listed))
+    return FieldError(pointer(path), message, "one of " + ", ".join(listed))
 
 
 def field_error(

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final, Self
 
 from noonmark.core.zones.zones import UNKNOWN_ZONE, ZONE_RULE
@@ -111,12 +110,3 @@ def kind_of(value: object) -> str:
         (list, "an array"),
     )
     return next((name for kind, name in names if isinstance(value, kind)), f"a {type(value).__name__}")
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for the closest known word, or nothing."""
-    names = list(known)
-    near = get_close_matches(word[:80], names, n=1, cutoff=0.6)
-    if not near and len(word) > 2:
-        near = [name for name in names if name.startswith(word)]
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -28,8 +28,9 @@ from noonmark.api.http.problems import ProblemError
 from noonmark.core.access.roles import ROLE_FOR, Permission, Principal
 from noonmark.schemas.api.common import Problem
 from noonmark.schemas.jobs.policies import NAMESPACE_PATTERN
-from noonmark.schemas.problems.refusal import printable, suggestion
+from noonmark.schemas.problems.refusal import printable
 from noonmark.schemas.problems.screening import MAX_DEPTH, parse_json
+from noonmark.schemas.problems.suggestions import suggestion
 from noonmark.schemas.problems.types import FORBIDDEN, NOT_FOUND, TOO_MANY_REQUESTS
 from noonmark.store.access.audit import AuditEntry, Outcome, write_entries
 

@@ -100,14 +100,16 @@ def unfit(source: Source) -> Problem | None:
 
 
 def _unknown_field(source: Source) -> Problem | None:
-    """Return the problem of the first field that no job document has and that resembles one."""
+    """Return the problem of the first field that no job document has and for which another may be meant."""
     from noonmark.schemas.jobs.job import JobDocument  # noqa: PLC0415 - loads pydantic
-    from noonmark.schemas.problems.refusal import suggestion  # noqa: PLC0415
+    from noonmark.schemas.problems.pydantic_errors import unknown_field  # noqa: PLC0415
+    from noonmark.schemas.problems.suggestions import meant  # noqa: PLC0415
 
-    known = [field.alias or name for name, field in JobDocument.model_fields.items()]
-    for field in source.document:
-        if field not in known and (meant := suggestion(str(field), known)):
-            return source.problem(f"/{field}", f"unknown field{meant}")
+    known = JobDocument.model_fields
+    for field in map(str, source.document):
+        if field not in known and meant(field, known, JobDocument.synonyms):
+            problem = unknown_field(field, JobDocument, (field,))
+            return source.problem(problem.pointer, problem.message)
     return None
 
 

@@ -13,17 +13,11 @@ import resource
 from typing import Final
 
 from noonmark.telemetry.logs import get_logger
+from noonmark.worker.processes.process_limits import LIMIT_NAMES, changed_limits, read_limits
 
 _CHECK_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 15.0
 """Descriptors that are used up for so long do not come back by themselves."""
-
-_NAMES: Final = {
-    # Of two names of a limit, RLIMIT_OFILE is the older one.
-    getattr(resource, name): name
-    for name in sorted(dir(resource), reverse=True)
-    if name.startswith("RLIMIT_")
-}
 
 _USED_UP: Final = "no file or connection can be opened: handlers have used up the file descriptors"
 
@@ -41,7 +35,7 @@ class ProcessResources:
     """Watches them. Used by the engine's thread; create it before any handler runs."""
 
     def __init__(self) -> None:
-        self._limits = {number: resource.getrlimit(number) for number in _NAMES}
+        self._limits = read_limits()
         self._check_at = 0.0
         self._missing_since: float | None = None
         self._problem = ""
@@ -68,15 +62,14 @@ class ProcessResources:
         return self._problem
 
     def _restore_limits(self) -> None:
-        changed = [number for number, limit in self._limits.items() if resource.getrlimit(number) != limit]
-        for number in changed:
+        for number in changed_limits(self._limits):
             try:
                 resource.setrlimit(number, self._limits[number])
             except (ValueError, OSError):  # the hard limit was lowered, too: this is how it is from now on
                 self._limits[number] = resource.getrlimit(number)
-                _log.error("limit_not_restored", limit=_NAMES[number], by="a handler")
+                _log.error("limit_not_restored", limit=LIMIT_NAMES[number], by="a handler")
             else:
-                _log.warning("limit_restored", limit=_NAMES[number], by="a handler")
+                _log.warning("limit_restored", limit=LIMIT_NAMES[number], by="a handler")
 
 
 def _why_no_file_opens() -> str:

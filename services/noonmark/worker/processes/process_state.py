@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_RESOURCES: Final = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+from noonmark.worker.processes.process_limits import changed_limits, read_limits
+
 _SIGNALS: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _FIXED: Final = range(4)
 """Standard input, output and error, and the socket to the worker."""
@@ -37,7 +38,7 @@ class ProcessState:
         os.umask(self._umask)
         self._handlers = [(number, signal.getsignal(number)) for number in _SIGNALS]
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        self._limits = [(number, resource.getrlimit(number)) for number in _RESOURCES]
+        self._limits = read_limits()
         self._recursion = sys.getrecursionlimit()
         self._switching = sys.getswitchinterval()
         self._tracing = (sys.gettrace(), sys.getprofile())
@@ -84,9 +85,8 @@ class ProcessState:
                 signal.signal(number, before)
         # After the timers and handlers: a blocked signal comes now, when it harms no other run.
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
-        for limit, values in self._limits:
-            if resource.getrlimit(limit) != values:
-                resource.setrlimit(limit, values)
+        for limit in changed_limits(self._limits):
+            resource.setrlimit(limit, self._limits[limit])
         os.umask(self._umask)
         os.chdir(self._folder)
 

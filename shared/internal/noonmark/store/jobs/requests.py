@@ -21,7 +21,8 @@ from noonmark.core.planning.promotion import Limits
 from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.schemas.events.submissions import Submission
 from noonmark.schemas.jobs.job import JobSpec
-from noonmark.schemas.problems.refusal import FieldError, Refused, printable, suggestion
+from noonmark.schemas.problems.refusal import FieldError, Refused, printable
+from noonmark.schemas.problems.suggestions import suggestion
 from noonmark.store.cluster.catalogues import Catalogue, Misfit, live_catalogues
 from noonmark.store.cluster.pools import pool_names
 from noonmark.store.database.planned_once import planned_once
