@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from noonmark.client import Publisher, PublishError
 from noonmark.core.states import Lane
 from noonmark.kafka.admin import ensure_topics
 from noonmark.kafka.config import KafkaConfig
+from noonmark.kafka.consumers.consumer import BatchConsumer
+from noonmark.kafka.consumers.membership import coordinator_answers
+from noonmark.kafka.consumers.records import ConsumerFailed
 from noonmark.kafka.producers.delivery import OutboundMessage
 from noonmark.kafka.producers.producer import RelayProducer
 from noonmark.kafka.rights import Client, Operation, Resource, kafka_rights
@@ -142,6 +146,27 @@ def test_a_submission_by_the_command_line_without_the_right_to_write_is_told_the
         send(settings, TOPICS.submissions, [(b"order-1", b"{}", [])])
 
     assert str(refused.value) == f"Kafka at {broker.bootstrap} refuses the command: {NOT_GRANTED}"
+
+
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_the_coordinator_answers_no_member_without_the_rights_of_its_service(
+    broker: GuardedBroker, protocol: str
+) -> None:
+    def answers(user: str, within: float) -> bool:
+        config = KafkaConfig(broker.bootstrap, group_protocol=protocol, **broker.login(user))
+        consumer = BatchConsumer(config, TOPICS.submissions, TOPICS.group_intake)
+        deadline = time.monotonic() + within
+        try:
+            while not coordinator_answers(consumer) and time.monotonic() < deadline:
+                with suppress(ConsumerFailed):
+                    consumer.poll_batch(1, 0.1)
+            return coordinator_answers(consumer)
+        finally:
+            consumer.close(1)
+
+    # A worker's user has the same rights on other topics and groups.
+    assert not answers(Client.WORKER, 5)
+    assert answers(Client.INTAKE, 60)
 
 
 def test_a_relay_without_the_right_to_write_reports_its_messages_as_unsent_and_goes_on_when_it_is_granted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -60,8 +60,14 @@ class Announced:
     def publish(self) -> None:
         """Create the topics, and send the events."""
         specs = self.topics.base_specs(counts=PartitionCounts(lifecycle=6))
+        # The older records are dated here, not by the broker.
         ensure_topics(
-            self.config, [spec for spec in specs if spec.name in {self.topics.lifecycle, self.topics.dead}]
+            self.config,
+            [
+                replace(spec, config=spec.config | {"message.timestamp.type": "CreateTime"})
+                for spec in specs
+                if spec.name in {self.topics.lifecycle, self.topics.dead}
+            ],
         )
         producer = Producer(self.config.client())
         if self.older:
