@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import orjson
+import psutil
 import pytest
 from tests.support import child_handlers, polluting_handlers
 from tests.support.cluster import ROOT
@@ -145,6 +146,16 @@ def test_a_folder_that_a_thread_left_and_removed_is_not_that_of_processes(bench,
     gone.rmdir()
 
     assert result(bench, "child.looks_around")[1] == str(ROOT)
+
+
+def test_a_run_is_not_rejected_because_the_supervisor_was_stopped_before_it_started_a_child(bench):
+    pid = result(bench, "child.pid")
+    (supervisor,) = [p for p in psutil.Process().children() if "supervisor.py" in " ".join(p.cmdline())]
+    psutil.Process(pid).kill()
+    bench.wait(lambda: not psutil.pid_exists(pid), "the child to be reaped")
+    supervisor.suspend()
+
+    assert result(bench, "child.pid") != pid
 
 
 def test_a_worker_without_descriptors_rejects_what_it_did_not_begin(bench):

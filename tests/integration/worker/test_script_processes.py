@@ -184,6 +184,31 @@ def test_a_script_that_no_supervisor_takes_has_not_begun(scripts, tmp_path, monk
     assert scripts.of(held) is None
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.002, 0.005, 0.01, 0.02, 0.05])
+def test_a_script_that_is_handed_back_counts_as_begun_if_it_may_have_begun(scripts, tmp_path, delay):
+    assert scripts.shell("true").state is RunState.SUCCEEDED
+    held = scripts.start(SH, "-c", "touch began; sleep 600", cwd=str(tmp_path))
+    time.sleep(delay)
+    scripts.executors.release([held.key])
+    scripts.wait(lambda: not scripts.executors.are_ending([held.key]), "the script to end")
+
+    assert held.began_at or not (tmp_path / "began").exists()
+
+
+def test_an_at_most_once_script_that_no_supervisor_took_is_handed_back_as_not_begun(scripts, tmp_path):
+    assert scripts.shell("true").state is RunState.SUCCEEDED
+    supervisor_of().suspend()
+    held = scripts.start(SH, "-c", "touch began", cwd=str(tmp_path), delivery=DeliverySemantics.AT_MOST_ONCE)
+    scripts.wait(lambda: held.clock is not None, "the run to begin")
+    time.sleep(0.2)
+    assert held.began_at
+    scripts.executors.release([held.key])
+    scripts.wait(lambda: not scripts.executors.are_ending([held.key]), "the script to end")
+
+    assert not held.began_at
+    assert not (tmp_path / "began").exists()
+
+
 def silent_seconds(pid: int, seconds: float) -> float:
     asked = silence.Silence(pid)
     asked.ask()

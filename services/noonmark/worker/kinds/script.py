@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
@@ -18,6 +19,7 @@ from noonmark.attempts.outcomes import failed, rejected, succeeded
 from noonmark.attempts.running_attempt import NotBegunError, RunningAttempt
 from noonmark.attempts.secrets import SecretError, SecretResolver, refuse_references
 from noonmark.core.failures import Failure
+from noonmark.core.states import DeliverySemantics
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
 from noonmark.worker.kinds.script_failures import failure_text
@@ -113,8 +115,7 @@ class ScriptKind:
             for _ in range(START_TRIES):
                 file.seek(0)
                 attempt.ensure_may_begin()
-                # Until the supervisor confirms it, nothing of the script has begun.
-                attempt.hold_clock()
+                _await_begin(attempt)
                 child = self._launcher.spawn(request, file.fileno(), attempt=attempt)
                 ending, last_line = await self._await_end(attempt, child)
                 if not ending.untaken:
@@ -133,6 +134,7 @@ class ScriptKind:
             await run_to_completion(child.stop(self._grace_seconds))
             raise
         finally:
+            _settle_begin(attempt, child)
             last_line = child.end_output()
             child.close()
         return ending, last_line
@@ -157,6 +159,22 @@ class ScriptKind:
 
 def _not_started(attempt: RunningAttempt, error: OSError) -> Outcome:
     return failed(attempt, f"the script could not be started: {error.strerror or error}")
+
+
+def _await_begin(attempt: RunningAttempt) -> None:
+    """Stop the timeout until the supervisor confirms the script: before, it may not have begun."""
+    attempt.hold_clock()
+    if attempt.delivery is DeliverySemantics.AT_MOST_ONCE:
+        # It may have begun, too: if it is handed back meanwhile, it must not be started again.
+        attempt.began_at = time.monotonic()
+
+
+def _settle_begin(attempt: RunningAttempt, child: Child) -> None:
+    """Note whether a script has begun, which decides if an `at_most_once` run may be started again."""
+    if child.begun.done() and child.begun.result():
+        attempt.began_at = attempt.began_at or time.monotonic()
+    elif child.ended.done():
+        attempt.began_at = 0.0
 
 
 def _outcome(attempt: RunningAttempt, ending: Ending, last_line: str) -> Outcome:

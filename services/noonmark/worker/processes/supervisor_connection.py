@@ -173,12 +173,12 @@ class SupervisorConnection:
         try:
             while self._children:
                 if self.process.poll() is not None:
-                    self._loop.call_soon(self.stop, "the supervisor of child processes has ended")
+                    self.stop("the supervisor of child processes has ended")
                     return
                 if self._silence.is_too_long():
                     _log.warning("supervisor_silent", pid=self.process.pid, children=len(self._children))
+                    self.stop("the supervisor of child processes did not answer")
                     self.process.kill()
-                    self._loop.call_soon(self.stop, "the supervisor of child processes did not answer")
                     return
                 if self._silence.ask():
                     self.send({"do": "ping"})
