@@ -250,11 +250,16 @@ class ProcessSupervisor:
 
 def _report(control: socket.socket) -> dict[str, Any] | None:
     """Return the report of a reaper that has ended; None if it was killed."""
-    try:
-        data = control.recv(_MESSAGE_BYTES)
-    except OSError:
-        return None
-    return json.loads(data) if data else None
+    for _ in range(2):
+        try:
+            data = control.recv(_MESSAGE_BYTES)
+        except ConnectionResetError:
+            # The reaper has left a signal unread. The kernel says so once, before it gives the report.
+            continue
+        except OSError:
+            return None
+        return json.loads(data) if data else None
+    return None
 
 
 def _message(**fields: object) -> bytes:
