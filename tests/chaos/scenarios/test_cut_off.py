@@ -38,6 +38,20 @@ def publish_steadily(noonmark: Cluster, load: Load) -> None:
         time.sleep(0.5)
 
 
+def settled_by_another(noonmark: Cluster, proxy: Proxy, cut_off: Node) -> list[Load]:
+    """Publish work that must settle while a process is cut off, and more once it works again; return both loads."""
+    load = Load()
+    publish_steadily(noonmark, load)
+    noonmark.settle(load, 90)
+    assert not cut_off.ready()
+    proxy.heal()
+    noonmark.wait(cut_off.ready, f"{cut_off.name} to work again", 60)
+    after = Load()
+    after.now(60)
+    noonmark.publish(after)
+    return [after, load]
+
+
 def heartbeat_of(worker: Node) -> psutil.Process:
     """The heartbeat process of a worker."""
     (found,) = [
@@ -58,18 +72,10 @@ def test_a_worker_without_postgres_gives_its_lanes_to_another(noonmark: Cluster,
     noonmark.publish(before)
     noonmark.settle(before)
     cut(way.proxy, how)
-    load = Load()
-    publish_steadily(noonmark, load)
 
-    noonmark.settle(load, 90)
+    loads = settled_by_another(noonmark, way.proxy, cut_off)
 
-    assert not cut_off.ready()
-    way.proxy.heal()
-    noonmark.wait(cut_off.ready, "the worker to work again", 60)
-    after = Load()
-    after.now(60)
-    noonmark.publish(after)
-    noonmark.assert_clean(after, load, before)
+    noonmark.assert_clean(*loads, before)
 
 
 def test_an_intake_without_postgres_gives_its_submissions_to_another(noonmark: Cluster, way: Way) -> None:
@@ -77,18 +83,10 @@ def test_an_intake_without_postgres_gives_its_submissions_to_another(noonmark: C
     cut_off = noonmark.start("intake", database_url=way.url)[0]
     noonmark.start("intake")
     cut(way.proxy, "refused")
-    load = Load()
-    publish_steadily(noonmark, load)
 
-    noonmark.settle(load, 90)
+    loads = settled_by_another(noonmark, way.proxy, cut_off)
 
-    assert not cut_off.ready()
-    way.proxy.heal()
-    noonmark.wait(cut_off.ready, "the intake to work again", 60)
-    after = Load()
-    after.now(60)
-    noonmark.publish(after)
-    noonmark.assert_clean(after, load)
+    noonmark.assert_clean(*loads)
 
 
 def test_a_heartbeat_process_that_stands_still_is_replaced_and_no_run_is_lost(noonmark: Cluster) -> None:

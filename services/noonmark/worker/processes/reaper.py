@@ -155,7 +155,7 @@ class Reaper:
             os.kill(self._pid, number)
 
     def _stop(self) -> None:
-        """Kill everything from now on: nobody waits for the child any more."""
+        """Kill everything from now on: the supervisor or the worker has ended, and no report is expected."""
         if self._stopped_at is None:
             self._stopped_at = time.monotonic()
             for source in (self._control, self._worker):

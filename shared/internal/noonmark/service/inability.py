@@ -1,4 +1,4 @@
-"""How long a process has been unable to work: one that stays so gives its partitions to others."""
+"""How long a process, or one of its helper processes, has been unable to work."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _LONGEST_TURN_SECONDS: Final = 1.0
 
 
 class Inability:
-    """The time since a loop could last work, for a loop that polls Kafka.
+    """The time since something could last work, as seen by a loop that watches it.
 
-    Only time counts in which the polling loop itself turned: after a pause of the whole process, the working
-    loop must get its turn before its last success is judged.
+    Only time counts in which the watching loop itself turned: after a pause of the whole process, what it
+    watches must get its turn before its last success is judged.
     """
 
     def __init__(self, most_seconds: float) -> None:
@@ -27,7 +27,7 @@ class Inability:
         self._marks += 1
 
     def is_long(self) -> bool:
-        """Return whether nothing was possible for long; called by the polling loop, once a turn."""
+        """Return whether nothing was possible for long; called by the watching loop, once a turn."""
         now = time.monotonic()
         turn = min(now - self._turned_at, _LONGEST_TURN_SECONDS)
         self._turned_at = now
