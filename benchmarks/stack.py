@@ -174,7 +174,9 @@ class Stack:
 
     def counter(self, service: str, name: str, **labels: str) -> float:
         """Add up a counter of a service over all its labels that are not named."""
-        with _HTTP.open(self._services[service].address, timeout=5) as reply:
+        # To write all metrics would cost the service a tenth of its CPU in a burst.
+        address = f"{self._services[service].address}?name[]={name}"
+        with _HTTP.open(address, timeout=5) as reply:
             return sum_of_counter(reply.read().decode(), name, **labels)
 
     @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import orjson
 import psutil
 import pytest
-from tests.support import child_handlers
+from tests.support import child_handlers, ends_at_requests
 from tests.support.below import below
 from tests.support.cluster import ROOT, wait_until
 from tests.unit.worker.bench import PATIENCE, Bench
@@ -32,7 +33,7 @@ def make() -> Iterator[Callable[..., Bench]]:
     before = {process.pid for process in below()}
 
     def bench(**more) -> Bench:
-        made.append(Bench(modules=[child_handlers.__name__], registry=REGISTRY, **more))
+        made.append(Bench(**{"modules": [child_handlers.__name__], "registry": REGISTRY, **more}))
         return made[-1]
 
     yield bench
@@ -65,6 +66,35 @@ def test_an_async_handler_runs_on_a_loop_of_the_child_with_its_whole_context(ben
     assert told["payload"] == {"n": [1, "ü"]}
     assert told["key"] == f"{held.run.job_id}/2026-06-01T09:00:00.000000Z/schedule/"
     assert told["deadline"] > "2026-06-01T09:01:00"
+
+
+@pytest.mark.parametrize("delivery", [DeliverySemantics.AT_LEAST_ONCE, DeliverySemantics.AT_MOST_ONCE])
+def test_a_run_loses_nothing_by_an_idle_process_whose_end_is_not_yet_known(bench, monkeypatch, delivery):
+    starts: list[RunningAttempt] = []
+    start_clock = RunningAttempt.start_clock
+    monkeypatch.setattr(RunningAttempt, "start_clock", lambda self: starts.append(self) or start_clock(self))
+    pid = result(bench, bench.begin("child.pid"))
+    # Its forks, the reapers, have the same arguments.
+    supervisor = min(
+        (p for p in below() if "supervisor.py" in " ".join(p.cmdline())), key=psutil.Process.create_time
+    )
+    supervisor.suspend()
+    os.kill(pid, signal.SIGKILL)
+    held = bench.begin("child.pid", delivery=delivery)
+    bench.wait(lambda: held in starts, "the run to be given to the process")
+    bench.wait(lambda: held.began_at == 0.0, "the process to be missed")
+    supervisor.resume()
+
+    assert result(bench, held) != pid
+    assert starts.count(held) == 2
+
+
+def test_a_run_whose_processes_all_end_before_it_begins_is_rejected(make):
+    bench = make(modules=[ends_at_requests.__name__])
+    outcome = bench.end(bench.begin("child.pid"))
+
+    assert outcome.attempt_outcome is AttemptOutcome.REJECTED
+    assert outcome.error == "each process that was to run the handler ended before it began"
 
 
 def test_no_more_run_at_once_than_there_may_be_and_waiting_costs_no_time(make, tmp_path):

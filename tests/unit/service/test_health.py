@@ -124,6 +124,21 @@ def test_metrics_are_served_as_openmetrics_on_request(get):
     assert body.endswith(b"# EOF\n")
 
 
+def test_metrics_can_be_limited_to_names(health, get):
+    health.progress("spin", 5)
+    names = "name[]=process_cpu_seconds_total&name[]=noonmark_loop_iterations_total&name[]=unknown"
+    lines = get(f"/metrics?{names}")[1].decode().splitlines()
+
+    samples = {line.partition("{")[0].partition(" ")[0] for line in lines if not line.startswith("#")}
+    assert samples == {"process_cpu_seconds_total", "noonmark_loop_iterations_total"}
+
+
+def test_too_many_names_of_metrics_are_refused(get):
+    response, body = get("/metrics?" + "&".join(["name[]=x"] * 101))
+
+    assert (response.status, body) == (400, b"At most 100 names.\n")
+
+
 @pytest.mark.parametrize("path", ["/", "/livez/", "/metrics/x", "/LIVEZ"])
 def test_other_paths_do_not_exist(get, path):
     assert get(path)[0].status == 404

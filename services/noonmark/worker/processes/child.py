@@ -2,7 +2,8 @@
 
 Descriptor 3 is a socket to the worker: requests come in; results, and the calls of the handler to its
 context, go out. What the handler prints goes to pipes, its standard output and error. The first request names
-the modules to import; each further one is a run. The process exits when the worker closes the socket.
+the modules to import. Each further one is a run, and answered by "begun" before its handler begins: if this
+process ends without it, nothing of the run was executed. It exits when the worker closes the socket.
 """
 
 from __future__ import annotations
@@ -190,6 +191,7 @@ def main() -> int:
     state = ProcessState()
     while True:
         run_request = worker.next_request()
+        worker.send({"type": "begun"})
         answer = _run(registry, run_request, ChildEffects(worker))
         left_threads = state.has_more_threads()  # before they can notice that the run is over
         worker.forget()

@@ -49,11 +49,13 @@ class _WarmChild:
         self._reader = reader
         self._writer = writer
         self.runs = 0
+        self.has_begun = False
+        """Whether the child has read the last request to run a handler: the handler can have begun."""
 
     async def exchange(
         self, message: Mapping[str, Any], on_message: Callable[[dict[str, Any]], None]
-    ) -> dict[str, Any] | Ending:
-        """Send a request; return the reply, or how the child ended without one.
+    ) -> dict[str, Any] | None:
+        """Send a request; return the reply, or None if the child, which is killed then, gave none.
 
         Args:
             message: the request.
@@ -65,11 +67,14 @@ class _WarmChild:
                 reply = await receive(self._reader)
                 if reply["type"] in {"ready", "broken", "done"}:
                     return reply
-                on_message(reply)
+                if reply["type"] == "begun":
+                    self.has_begun = True
+                else:
+                    on_message(reply)
         except (OSError, EOFError, FrameError, KeyError):
             # A child that closes its channel or sends an unknown message cannot be used any more.
             self.child.kill()
-            return await self.child.ended
+            return None
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message without waiting."""
@@ -153,27 +158,37 @@ class Processes:
         turns = self._turns[suspect]
         await self._wait_for(turns, attempt)
         try:
-            warm = await self._take(attempt, suspect=suspect)
-            if isinstance(warm, str):
-                # No handler has begun, so this is not its failure: the rules of the policy do not apply.
-                return rejected(attempt, warm)
-            if (late := too_late(attempt)) is not None:
-                self._idle[attempt.run.handler if suspect else None].append(warm)
-                return late
-            try:
-                attempt.ensure_may_begin()
-            except NotBegunError:
-                self._idle[attempt.run.handler if suspect else None].append(warm)
-                raise
-            attempt.start_clock()
-            waited = timedelta(seconds=time.monotonic() - submitted_at)
-            try:
-                return await self._run(warm, attempt, context, waited, suspect=suspect)
-            except BaseException:
-                await run_to_completion(self._discard(warm))
-                raise
+            for _ in range(START_TRIES):
+                outcome = await self._run_once(attempt, context, submitted_at, suspect=suspect)
+                if outcome is not None:
+                    return outcome
+            return rejected(attempt, "each process that was to run the handler ended before it began")
         finally:
             turns.release()
+
+    async def _run_once(
+        self, attempt: RunningAttempt, context: Context, submitted_at: float, *, suspect: bool
+    ) -> Outcome | None:
+        """Run a handler in a child; None if the child ended before the handler began."""
+        warm = await self._take(attempt, suspect=suspect)
+        if isinstance(warm, str):
+            # No handler has begun, so this is not its failure: the rules of the policy do not apply.
+            return rejected(attempt, warm)
+        if (late := too_late(attempt)) is not None:
+            self._idle[attempt.run.handler if suspect else None].append(warm)
+            return late
+        try:
+            attempt.ensure_may_begin()
+        except NotBegunError:
+            self._idle[attempt.run.handler if suspect else None].append(warm)
+            raise
+        attempt.start_clock()
+        waited = timedelta(seconds=time.monotonic() - submitted_at)
+        try:
+            return await self._run(warm, attempt, context, waited, suspect=suspect)
+        except BaseException:
+            await run_to_completion(self._discard(warm))
+            raise
 
     async def _wait_for(self, turns: asyncio.Semaphore, attempt: RunningAttempt) -> None:
         """Acquire a semaphore; meanwhile the run can be handed back, for it has not begun."""
@@ -244,17 +259,13 @@ class Processes:
             if isinstance(error, TimeoutError):
                 return f"the handler's process was not ready after {_START_SECONDS:g} s"
             raise
-        if isinstance(reply, Ending) or reply["type"] != "ready":
+        if reply is None or reply["type"] != "ready":
             warm.child.kill()
             ending = await run_to_completion(warm.child.ended)
             warm.close()
             if ending.untaken:
                 return ending
-            why = (
-                ending.text()
-                if isinstance(reply, Ending)
-                else f"could not load its modules: {reply['error']}"
-            )
+            why = ending.text() if reply is None else f"could not load its modules: {reply['error']}"
             return f"the handler's process {why}"
         return warm
 
@@ -292,17 +303,25 @@ class Processes:
 
     async def _run(
         self, warm: _WarmChild, attempt: RunningAttempt, context: Context, waited: timedelta, *, suspect: bool
-    ) -> Outcome:
+    ) -> Outcome | None:
         warm.runs += 1
+        warm.has_begun = False
         warm.child.begin_output(attempt)
         reply = await warm.exchange(
             {"type": "run", "handler": attempt.run.handler, "context": _written(context, attempt, waited)},
             ChildMessageHandler(context.effects, warm.send).handle,
         )
+        if reply is None and not warm.has_begun:
+            # An idle child can be killed, and the worker hears of it later. The run has lost nothing by it.
+            attempt.hold_clock()
+            await warm.child.ended
+            warm.close()
+            return None
+        answer = reply if reply is not None else await warm.child.ended
         spent = (
-            isinstance(reply, Ending)
+            isinstance(answer, Ending)
             or (suspect and not self._is_wanted(attempt.run.handler))
-            or bool(reply.get("left") or reply.get("spent"))
+            or bool(answer.get("left") or answer.get("spent"))
             or warm.runs >= _RUNS_PER_CHILD
         )
         if spent:
@@ -312,7 +331,7 @@ class Processes:
             with suppress(asyncio.CancelledError):
                 await run_to_completion(warm.child.ended)
         warm.child.end_output()
-        outcome = _outcome(attempt, reply)
+        outcome = _outcome(attempt, answer)
         if spent:
             warm.close()
         else:

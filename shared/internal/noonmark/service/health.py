@@ -15,12 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
+from urllib.parse import parse_qs
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from noonmark.telemetry.metrics import LAST_PROGRESS, LOOP_ITERATIONS
+
+_MOST_NAMES: Final = 100
 
 
 class HealthServerError(RuntimeError):
@@ -262,19 +265,30 @@ class _Requests(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
         if path == "/livez":
             self._answer_json(*self.server.health.live())
         elif path == "/readyz":
             self._answer_json(*self.server.health.ready())
         elif path == "/metrics":
-            self.server.health.expose()
-            encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-            self._answer(HTTPStatus.OK, content_type, encode(self.server.metrics))
+            self._answer_metrics(query)
         else:
             self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"Try /livez, /readyz or /metrics.\n")
 
     do_HEAD = do_GET  # noqa: N815 - the name that http.server looks up
+
+    def _answer_metrics(self, query: str) -> None:
+        """Send the metrics that `name[]` selects, as in other Prometheus clients; without it, all."""
+        try:
+            names = parse_qs(query, max_num_fields=_MOST_NAMES).get("name[]")
+        except ValueError:
+            self._answer(HTTPStatus.BAD_REQUEST, "text/plain", b"At most %d names.\n" % _MOST_NAMES)
+            return
+        self.server.health.expose()
+        metrics = self.server.metrics
+        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+        chosen = metrics.restricted_registry(names) if names else metrics
+        self._answer(HTTPStatus.OK, content_type, encode(chosen))
 
     def _answer_json(self, good: bool, body: dict[str, Any]) -> None:
         status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE

@@ -227,6 +227,9 @@ trigger or dispatcher measures some gauges for all, so use `max` over the proces
 
 If [tracing](tracing.md) is on, the buckets of histograms of seconds have exemplars with the `trace_id` of a
 run or request, for scrapers that ask for OpenMetrics.
+
+`/metrics?name[]=NAME` has the series of this name alone, which costs the service far less. Several names are
+possible, such as `/metrics?name[]=noonmark_runs_settled_total&name[]=process_cpu_seconds_total`.
 """
 
 _SERIES: Final = """

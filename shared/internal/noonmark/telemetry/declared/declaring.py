@@ -22,7 +22,7 @@ from noonmark.telemetry.declared.instruments import BatchHistogram, Declared, Sn
 
 PREFIX: Final = "noonmark_"
 
-REGISTRY: Final = CollectorRegistry()
+REGISTRY: Final = CollectorRegistry(auto_describe=True)
 """All declared metrics, and the process's CPU, memory and files. `/metrics` has those of its service."""
 
 TABLE: Final[list[Declared]] = []
@@ -88,7 +88,7 @@ def metrics_of(service: str) -> CollectorRegistry:
     Args:
         service: name of the service. A name that no metric is declared for has the metrics of every service.
     """
-    registry = CollectorRegistry()
+    registry = CollectorRegistry(auto_describe=True)
     for collector in _PROCESS:
         registry.register(collector)
     for row in rows_of(service):
