@@ -99,8 +99,11 @@ class RunsInFlight:
         with self._counting:
             if not self._open:
                 self._busy_since = time.monotonic()
-            self._lower += _count_lower([each for each in attempts if each.key not in self._open])
-            self._open.update({attempt.key: attempt for attempt in attempts})
+            fresh = {attempt.key: attempt for attempt in attempts}
+            if not fresh.keys().isdisjoint(self._open):
+                attempts = [attempt for key, attempt in fresh.items() if key not in self._open]
+            self._lower += _count_lower(attempts)
+            self._open.update(fresh)
 
     def is_open(self, attempt: RunningAttempt) -> bool:
         """Return whether a run has not ended yet."""
@@ -137,7 +140,8 @@ class RunsInFlight:
 
 
 def _count_lower(attempts: Iterable[RunningAttempt]) -> int:
-    return sum([attempt.lane is not Lane.HIGH for attempt in attempts])
+    high = Lane.HIGH  # to look it up each time would cost more than the comparison
+    return sum([attempt.lane is not high for attempt in attempts])
 
 
 class StartBatches:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.states import Lane, Origin
@@ -11,6 +11,12 @@ from noonmark.telemetry.metrics import START_DELAY, START_SLO, START_SLO_GOOD
 
 _BACKFILL: Final = Origin.BACKFILL.value
 _LANES: Final = tuple(Lane)
+
+_Delays: TypeAlias = tuple[list[float], list[float], list[tuple[float, str]]]
+"""Delays in seconds: of runs that must start in time, of backfilled ones, and of traced ones with the trace.
+
+The instants of a backfill lie in the past from the beginning: no objective applies to them.
+"""
 
 
 def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[float]) -> None:
@@ -20,19 +26,19 @@ def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[floa
         attempts: started together.
         objectives: seconds by lane within which a run must start.
     """
-    by_lane: Sequence[list[RunningAttempt]] = [[] for _ in _LANES]
+    by_lane: Sequence[_Delays] = [([], [], []) for _ in _LANES]
     for attempt in attempts:
-        if attempt.run.attempt == 1 and attempt.run.losses == 0:
-            by_lane[attempt.lane].append(attempt)
-    for lane, first in zip(_LANES, by_lane, strict=True):
-        if not first:
+        run = attempt.run
+        if run.attempt != 1 or run.losses:
             continue
-        delays = [(a.run.started_at - a.run.scheduled_for).total_seconds() for a in first]
-        pairs = zip(first, delays, strict=True)
-        traced = [(d, a.trace.context.trace_id) for a, d in pairs if a.trace is not None]
-        START_DELAY.labels(lane.label).observe_many(delays, traced)
-        # The instants of a backfill lie in the past from the beginning: no objective applies to them.
-        owed = [d for a, d in zip(first, delays, strict=True) if a.run.origin != _BACKFILL]
+        delay = (run.started_at - run.scheduled_for).total_seconds()
+        owed, backfilled, traced = by_lane[attempt.lane]
+        (owed if run.origin != _BACKFILL else backfilled).append(delay)
+        if attempt.trace is not None:
+            traced.append((delay, attempt.trace.context.trace_id))
+    for lane, (owed, backfilled, traced) in zip(_LANES, by_lane, strict=True):
+        if owed or backfilled:
+            START_DELAY.labels(lane.label).observe_many(owed + backfilled, traced)
         if owed:
             START_SLO.labels(lane.label).inc(len(owed))
             START_SLO_GOOD.labels(lane.label).inc(sum([delay <= objectives[lane] for delay in owed]))

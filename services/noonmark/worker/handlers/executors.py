@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.outcomes import cancelled, raised, rejected, succeeded, timed_out, too_late
@@ -27,6 +27,9 @@ from noonmark.worker.processes.executor import Processes
 from noonmark.worker.processes.suspects import LOSSES_BEFORE_ISOLATION
 
 _log = get_logger()
+
+_EXACTLY_ONCE: Final = DeliverySemantics.EXACTLY_ONCE
+"""To look up the member of an enum costs as much as a call, for every run."""
 
 _SETTLE_SECONDS = 2.0
 _END_SECONDS = 10.0
@@ -123,7 +126,7 @@ class Executors:
             if (refusal := self._refusal(attempt, handler)) is not None:
                 refused.append(refusal)
                 continue
-            attempt.may_begin = may_begin
+            attempt.may_begin, attempt.handler = may_begin, handler
             if handler is None or handler.run == "process" or _is_suspect(attempt):
                 for_kinds.append(attempt)
             else:
@@ -277,7 +280,7 @@ class Executors:
             return rejected(attempt, attempt.unreadable)
         if (late := too_late(attempt)) is not None:
             return late
-        exactly_once = attempt.delivery is DeliverySemantics.EXACTLY_ONCE
+        exactly_once = attempt.delivery is _EXACTLY_ONCE
         if exactly_once and (why := self._no_transaction(attempt, handler)):
             return rejected(attempt, why)
         if handler is None and attempt.run.kind not in self._kinds:
@@ -299,39 +302,33 @@ class Executors:
         return None
 
     def _run_sync(self, attempt: RunningAttempt) -> Outcome | None:
+        # Each call counts here: the handlers of short runs take less time than this function.
         if attempt.stop_requested:
             return cancelled(attempt)
         if not self._may_begin(attempt):
             self._withhold(attempt)
             return None
+        handler = attempt.handler
+        assert handler is not None
         place = self._watched.enter(attempt)
         print_for(attempt)
         try:
-            return self._call(attempt)
+            context = context_of(attempt, self._services)
+            if self._transactions is not None and attempt.delivery is _EXACTLY_ONCE:
+                return self._transactions.run(
+                    attempt, context, handler.function, self._claim, self._attempt_left
+                )
+            return succeeded(attempt, handler.function(context))
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
+            return raised(attempt, error)
         finally:
             restore_routes()
             if attempt.extras is not None:
                 finish_lines(attempt)
             self._watched.leave(place)
 
-    def _call(self, attempt: RunningAttempt) -> Outcome | None:
-        assert attempt.run.handler is not None
-        handler = self._registry.get(attempt.run.handler)
-        assert handler is not None
-        try:
-            if self._transactions is not None and attempt.delivery is DeliverySemantics.EXACTLY_ONCE:
-                context = context_of(attempt, self._services)
-                return self._transactions.run(
-                    attempt, context, handler.function, self._claim, self._attempt_left
-                )
-            outcome = succeeded(attempt, handler.function(context_of(attempt, self._services)))
-        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler must not end its thread
-            outcome = raised(attempt, error)
-        return outcome
-
     async def _await_handler(self, attempt: RunningAttempt) -> Outcome | None:
-        assert attempt.run.handler is not None
-        handler = self._registry.get(attempt.run.handler)
+        handler = attempt.handler
         assert handler is not None
         if not self._may_begin(attempt):
             self._withhold(attempt)
@@ -381,10 +378,7 @@ _BY_CHILDREN = frozenset({"python", "script"})
 
 def _is_suspect(attempt: RunningAttempt) -> bool:
     """Return whether a run was lost so often that it must run in a child; one in a transaction cannot."""
-    return (
-        attempt.run.losses >= LOSSES_BEFORE_ISOLATION
-        and attempt.delivery is not DeliverySemantics.EXACTLY_ONCE
-    )
+    return attempt.run.losses >= LOSSES_BEFORE_ISOLATION and attempt.delivery is not _EXACTLY_ONCE
 
 
 def _why_refused(attempt: RunningAttempt, registry: Registry) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import lru_cache
 
 import msgspec
 
@@ -84,6 +85,12 @@ class AttemptEffects(msgspec.Struct, eq=False):
         return text if redactor is None else redactor.clean(text, cut=cut)
 
 
+@lru_cache(maxsize=64)
+def _deadline(started_at: datetime, timeout_seconds: float) -> datetime:
+    """Return when an attempt times out: runs that start together nearly always have one timeout."""
+    return started_at + timedelta(seconds=timeout_seconds)
+
+
 def context_of(attempt: RunningAttempt, services: Services | None = None) -> Context:
     """Create the context of one attempt; without services, it has only the facts about the attempt."""
     run = attempt.run
@@ -96,7 +103,7 @@ def context_of(attempt: RunningAttempt, services: Services | None = None) -> Con
         run.scheduled_for,
         attempt.fence,
         attempt.payload,
-        run.started_at + timedelta(seconds=attempt.timeout_seconds),
+        _deadline(run.started_at, attempt.timeout_seconds),
         run.origin,
         run.request_id,
         None if attempt.trace is None else attempt.trace.context.traceparent,

@@ -18,6 +18,10 @@ from noonmark.store.runs.finish import Outcome
 
 UNREADABLE: Final = "the handler raised an exception whose type or text cannot be read"
 
+_SUCCEEDED: Final = RunState.SUCCEEDED
+_ATTEMPT_SUCCEEDED: Final = AttemptOutcome.SUCCEEDED
+"""To look up the member of an enum costs as much as an outcome."""
+
 NO_RETRY: Final = Failure(retryable=False)
 """A failure that another attempt cannot fix."""
 
@@ -27,7 +31,7 @@ _rng = Random()
 def succeeded(attempt: RunningAttempt, value: object) -> Outcome:
     """The handler returned. A result that cannot be stored is a failure that a retry cannot fix."""
     if value is None:
-        return _plain(attempt, RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED)
+        return _plain(attempt, _SUCCEEDED, _ATTEMPT_SUCCEEDED)
     try:
         result = encode_result(value)
     except ResultError as error:

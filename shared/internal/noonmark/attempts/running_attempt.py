@@ -14,10 +14,11 @@ import msgspec
 import orjson
 
 from noonmark.attempts.redaction import Redactor
-from noonmark.core.attempt_key import AttemptKey, attempt_key
+from noonmark.core.attempt_key import AttemptKey
 from noonmark.core.monitoring.trace_context import Hop, TraceContext, parse_traceparent, span_id_of
 from noonmark.core.retry import Age, RetryPolicy, policy_of_row
 from noonmark.core.states import DeliverySemantics, Lane, Origin
+from noonmark.handlers import Handler
 from noonmark.kafka.consumers.records import Record
 from noonmark.kafka.messages import QueuedRun, traceparent_of
 from noonmark.store.database.row_types import StartedRun
@@ -131,6 +132,8 @@ class RunningAttempt(msgspec.Struct, eq=False):
     """The position of the attempt in the trace of its run, if the run is traced."""
     may_begin: Callable[[RunningAttempt], bool] | None = None
     """Whether the worker still owns the run; set by the executors. Without it there is no lease to check."""
+    handler: Handler | None = None
+    """The registered handler of a Python job; set by the executors."""
     clock: AttemptClock | None = None
     """Its timeout; None if no event loop executes it."""
     unreadable: str = ""
@@ -145,7 +148,7 @@ class RunningAttempt(msgspec.Struct, eq=False):
         One job that cannot be read must not end the worker, and with it all other runs.
         """
         fence = delivery.start_request.fence
-        key, record, lane = attempt_key(run.id, fence), delivery.record, delivery.lane
+        key, record, lane = (run.id.int, fence), delivery.record, delivery.lane
         work: Any = None
         attempt: RunningAttempt | None = None
         try:

@@ -46,8 +46,13 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
     def parts(self, count: int) -> list[Record]:
         """Return a record for each of `count` parts; each is started and settled by itself."""
-        whole = (self.topic, self.partition, self.offset, self.epoch, None, self.value, self.timestamp_ms)
-        return [Record(*whole, part=part) for part in range(count)]
+        topic, partition, offset, epoch = self.topic, self.partition, self.offset, self.epoch
+        value, at = self.value, self.timestamp_ms
+        # By position, without unpacking: for every run.
+        return [
+            Record(topic, partition, offset, epoch, None, value, at, None, False, part)
+            for part in range(count)
+        ]
 
 
 Marks = tuple[list[int], list[tuple[int, int]]]

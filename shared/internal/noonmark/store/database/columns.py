@@ -108,6 +108,9 @@ def _array(oid: int, encoded: Sequence[bytes | None]) -> bytes:
         elements = [_NULL if each is None else _number(len(each)) + each for each in encoded]
         return b"".join(chain(head, elements))
     whole: Sequence[bytes] = encoded  # type: ignore[assignment]
+    if len(set(map(len, whole))) == 1:
+        size = _number(len(whole[0]))
+        return b"".join(head) + size + size.join(whole)
     return b"".join(chain(head, chain.from_iterable(zip(map(_number, map(len, whole)), whole, strict=True))))
 
 
@@ -149,7 +152,8 @@ for _kind, _made in _DUMPERS.items():
 def span(rows: Sequence[tuple[UUID, datetime]]) -> dict[str, object]:
     """Return ids with the range of their days, so that partitions are pruned."""
     days = [day for _, day in rows]
-    return {"ids": UuidBytes.of(run_id for run_id, _ in rows), "first": min(days), "last": max(days)}
+    ids = [run_id.int.to_bytes(16, "big") for run_id, _ in rows]
+    return {"ids": UuidBytes(ids), "first": min(days), "last": max(days)}
 
 
 def fenced_span(rows: Iterable[tuple[UUID, datetime, int]]) -> dict[str, object]:

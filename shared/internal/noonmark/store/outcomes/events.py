@@ -71,22 +71,31 @@ def announce(
     """Add the events of a batch of state changes to the outbox, and record dead letters for dead runs."""
     if not settled:
         return
-    by_namespace: dict[str, list[SettledRun]] = defaultdict(list)
-    for one in settled:
-        by_namespace[one.namespace].append(one)
     events = []
-    for namespace, members in by_namespace.items():
+    for namespace, members in _by_namespace(settled).items():
         key = namespace.encode()
         # One slice per namespace keeps its events in order.
         home = zlib.crc32(key) % shards
         events += [
             RawEvent(home, topics.lifecycle, key, value) for value in settled_events(namespace, members)
         ]
-    if dead := [one for one in settled if one.state == RunState.DEAD]:
+    dead_state = RunState.DEAD.value
+    if dead := [one for one in settled if one.state == dead_state]:
         for one, value in _record_dead_letters(connection, dead):
             home = zlib.crc32(one.namespace.encode()) % shards
             events.append(RawEvent(home, topics.dead, one.job_id.bytes, value))
     insert_events(connection, events)
+
+
+def _by_namespace(settled: Sequence[SettledRun]) -> dict[str, Sequence[SettledRun]]:
+    """Return the state changes of each namespace, in order. Nearly always there is one."""
+    namespaces = {one.namespace for one in settled}
+    if len(namespaces) == 1:
+        return {namespaces.pop(): settled}
+    found: dict[str, list[SettledRun]] = defaultdict(list)
+    for one in settled:
+        found[one.namespace].append(one)
+    return dict(found)
 
 
 def insert_events(connection: psycopg.Connection, events: Iterable[RawEvent]) -> None:

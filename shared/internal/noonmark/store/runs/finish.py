@@ -195,13 +195,15 @@ def _by_plainness(outcomes: Sequence[Outcome]) -> tuple[dict[int, list[Outcome]]
 def _are_uniform(outcomes: Sequence[Outcome]) -> bool:
     """Return whether nothing but states and events must be written: all have succeeded, under one fence."""
     fence = outcomes[0].fence if outcomes else 0
+    # To look up a member of an enum costs as much as the comparison.
+    succeeded, attempt_succeeded = RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED
     for outcome in outcomes:
         if (
-            outcome.state is not RunState.SUCCEEDED
+            outcome.state is not succeeded
             or outcome.result is not None
             or outcome.fence != fence
             or outcome.extras is not None
-            or outcome.attempt_outcome is not AttemptOutcome.SUCCEEDED
+            or outcome.attempt_outcome is not attempt_succeeded
             or outcome.run.holds_slot
         ):
             return False
@@ -323,8 +325,9 @@ def _write_attempts(connection: psycopg.Connection, identity: Identity, failed: 
 
 def _succeeded(outcomes: Sequence[Outcome], finished_at: datetime) -> list[SettledRun]:
     """Return what is announced about runs that succeeded without a result."""
+    succeeded = RunState.SUCCEEDED.value
     return [
-        _settled(outcome, RunState.SUCCEEDED.value, finished_at)
+        _settled(outcome, succeeded, finished_at)
         if outcome.traceparent is not None
         else SettledRun(
             (run := outcome.run).id,
@@ -332,7 +335,7 @@ def _succeeded(outcomes: Sequence[Outcome], finished_at: datetime) -> list[Settl
             run.namespace,
             run.scheduled_for,
             run.origin,
-            RunState.SUCCEEDED.value,
+            succeeded,
             outcome.reason,
             run.attempt,
             outcome.fence,
