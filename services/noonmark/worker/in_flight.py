@@ -74,7 +74,7 @@ class RunsInFlight:
     def add(self, attempts: Sequence[RunningAttempt]) -> None:
         """Register runs that were just started."""
         self._runs.update({attempt.key: attempt for attempt in attempts})
-        self.batches.started(attempt.run for attempt in attempts)
+        self.batches.started([attempt.run for attempt in attempts])
 
     def all(self) -> list[RunningAttempt]:
         """Return all runs in flight."""
@@ -87,7 +87,7 @@ class RunsInFlight:
     def hand_back(self, attempts: Sequence[RunningAttempt]) -> None:
         """Remove runs that are queued again."""
         self.remove([attempt.key for attempt in attempts])
-        self.batches.handed_back(attempt.run for attempt in attempts)
+        self.batches.handed_back([attempt.run for attempt in attempts])
 
     def clear(self) -> None:
         """Remove all runs and batches: the lease is lost."""
@@ -154,7 +154,7 @@ class StartBatches:
         self._left: defaultdict[int, set[int]] = defaultdict(set)
         self._lock = threading.Lock()
 
-    def started(self, runs: Iterable[StartedRun]) -> None:
+    def started(self, runs: Sequence[StartedRun]) -> None:
         """Add runs that were just started."""
         with self._lock:
             for batch, run_ids in _by_batch(runs):
@@ -176,9 +176,9 @@ class StartBatches:
 
     def ended(self, outcomes: Iterable[Outcome]) -> None:
         """Remove runs whose outcomes are committed."""
-        self._remove(outcome.run for outcome in outcomes)
+        self._remove([outcome.run for outcome in outcomes])
 
-    def handed_back(self, runs: Iterable[StartedRun]) -> None:
+    def handed_back(self, runs: Sequence[StartedRun]) -> None:
         """Remove runs that are queued again; the row of the last is deleted when the engine reconciles."""
         self._remove(runs)
 
@@ -192,7 +192,7 @@ class StartBatches:
         with self._lock:
             self._left.clear()
 
-    def _remove(self, runs: Iterable[StartedRun]) -> None:
+    def _remove(self, runs: Sequence[StartedRun]) -> None:
         with self._lock:
             for batch, run_ids in _by_batch(runs):
                 if batch in self._left:
@@ -201,8 +201,11 @@ class StartBatches:
                         del self._left[batch]
 
 
-def _by_batch(runs: Iterable[StartedRun]) -> Iterable[tuple[int, set[int]]]:
+def _by_batch(runs: Sequence[StartedRun]) -> Iterable[tuple[int, set[int]]]:
     """Return the ids of runs, as numbers, by their start batch."""
+    batches = {run.batch_id for run in runs}
+    if len(batches) == 1:
+        return [(batches.pop(), {run.id.int for run in runs})]
     found: defaultdict[int, set[int]] = defaultdict(set)
     for run in runs:
         found[run.batch_id].add(run.id.int)

@@ -53,8 +53,8 @@ def started(*, batch_id: int = 1, **more: Any) -> StartedRun:
     return StartedRun(**{**values, **more})
 
 
-def record(offset: int = 0) -> Record:
-    return Record("t", 0, offset, 0, None, b"", 0)
+def record(offset: int = 0, *, epoch: int = 0) -> Record:
+    return Record("t", 0, offset, epoch, None, b"", 0)
 
 
 def hand(

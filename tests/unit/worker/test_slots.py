@@ -25,13 +25,13 @@ SETTINGS = Settings()
 
 
 class Consumer:
-    """Knows which records are of a past assignment."""
+    """Knows which records are of a past assignment, of which each record here has its own."""
 
     def __init__(self) -> None:
         self.past: set[int] = set()
 
     def is_current(self, record: Any) -> bool:
-        return record.offset not in self.past
+        return record.epoch not in self.past
 
 
 class Reader:
@@ -47,7 +47,7 @@ class Reader:
 
     def arrive(self, count: int) -> None:
         for _ in range(count):
-            self.buffer.append(Delivery(TICKET, record(self._next), self.lane))
+            self.buffer.append(Delivery(TICKET, record(self._next, epoch=self._next), self.lane))
             self._next += 1
 
     def taken(self) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.attempts.running_attempt import AttemptTrace, Delivery, RunningAttempt, contradicted
-from noonmark.core.attempt_key import AttemptKey, attempt_key
+from noonmark.core.attempt_key import AttemptKey
 from noonmark.core.faults import hit
 from noonmark.service.database_loop import Pace
 from noonmark.service.runner import Service
@@ -207,7 +207,7 @@ class Starter:
         in_flight = self._in_flight
         for delivery in picked:
             request = delivery.start_request
-            key = attempt_key(request.run_id, request.fence)
+            key = request.run_id.int, request.fence  # a call of `attempt_key` costs more than the look-ups
             if key in fresh or key in in_flight:
                 twice.append(delivery)
             else:
@@ -376,10 +376,13 @@ def _take(reader: LaneReader, most: int) -> list[Delivery]:
     taken: list[Delivery] = []
     if most <= 0 or not buffer:
         return taken
+    epoch, is_current = -1, False
     while len(taken) < most and buffer:
         delivery = buffer.popleft()
+        if delivery.record.epoch != epoch:
+            epoch, is_current = delivery.record.epoch, reader.consumer.is_current(delivery.record)
         # A partition that was lost meanwhile belongs to another worker, which starts its messages.
-        if reader.consumer.is_current(delivery.record):
+        if is_current:
             taken.append(delivery)
     # Also if all of them belong to another worker: the buffer has shrunk, so a paused lane must resume.
     reader.taken()

@@ -23,7 +23,7 @@ _SHORT_SECONDS = 0.001
 _MOST_COUNTED_SECONDS = 4 * _SHORT_SECONDS
 """A handler counts no longer than this: a short one that waits for the GIL must not wake every thread."""
 
-_FLUSH_SECONDS = 0.002
+_FLUSH_SECONDS = 0.005
 _FLUSH_COUNT = 200
 _IDLE_SECONDS = 30.0
 
