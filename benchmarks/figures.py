@@ -310,6 +310,19 @@ class Priority:
     not_started: int
 
 
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """One burst with one process of each service, and one right after it with two.
+
+    Attributes:
+        one: with one trigger, dispatcher and worker.
+        two: with two of each; CPU and memory are those of both.
+    """
+
+    one: Burst
+    two: Burst
+
+
 @dataclass(slots=True)
 class Report:
     """Everything one run of the benchmark found. A part that failed is missing, and its reason is kept."""
@@ -328,6 +341,7 @@ class Report:
     submissions: dict[str, Submissions] = field(default_factory=dict)
     claim_backlog: list[Claim] = field(default_factory=list)
     priority: Priority | None = None
+    pairs: Pairs | None = None
     bare: BareDesign | None = None
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)

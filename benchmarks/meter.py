@@ -88,7 +88,8 @@ class Meter:
     Args:
         connection: to Postgres, in autocommit.
         bootstrap: the broker.
-        pids: process ids by kind; children count with their parent, also when they have ended.
+        pids: process ids by kind, or by kind and number, such as `worker.2`, which count together. Children
+            count with their parent, also when they have ended.
         topics: whose records are counted.
     """
 
@@ -96,7 +97,9 @@ class Meter:
         self, connection: psycopg.Connection, bootstrap: str, pids: Mapping[str, int], topics: Sequence[str]
     ) -> None:
         self._connection = connection
-        self._pids = dict(pids)
+        self._pids: dict[str, list[int]] = defaultdict(list)
+        for name, pid in pids.items():
+            self._pids[name.partition(".")[0]].append(pid)
         self._admin = AdminClient(KafkaConfig(bootstrap).client(client_id="benchmark"))
         known = self._admin.list_topics(timeout=10).topics
         self._partitions = [
@@ -116,10 +119,10 @@ class Meter:
         records = self._records()
         children = _children()
         at = time.monotonic()
-        cpu = {kind: _tree_seconds(pid, children) for kind, pid in self._pids.items()}
+        cpu = {kind: sum(_tree_seconds(pid, children) for pid in pids) for kind, pids in self._pids.items()}
         own = psutil.Process().cpu_times()
         cpu[BENCHMARK] = own.user + own.system
-        postmaster = self._pids["postgres"]
+        (postmaster,) = self._pids["postgres"]
         backends = {pid: _tree_seconds(pid, children) for pid in children.get(postmaster, ())}
         ended = cpu["postgres"] - sum(backends.values())
         return Reading(at, cpu, backends, ended, _machine_seconds(), row[0], row[1], records)
@@ -152,9 +155,9 @@ class Meter:
         """Resident memory by kind. Postgres shares most of its pages; there each counts only once (PSS)."""
         children = _children()
         found = {}
-        for kind, pid in self._pids.items():
+        for kind, pids in self._pids.items():
             measure = _shared_out_bytes if kind == "postgres" else _resident_bytes
-            found[kind] = round(sum(measure(one) for one in _tree(pid, children)) / 1e6, 1)
+            found[kind] = round(sum(measure(one) for pid in pids for one in _tree(pid, children)) / 1e6, 1)
         return found
 
     def _records(self) -> dict[str, int]:

@@ -57,6 +57,7 @@ class Plan(Scale):
     folder: Path | None
     json_file: Path | None
     bare: bool = False
+    pairs: bool = False
 
 
 def plan_of(arguments: Sequence[str] | None) -> Plan:
@@ -75,6 +76,7 @@ def plan_of(arguments: Sequence[str] | None) -> Plan:
         folder=options.dir,
         json_file=options.json,
         bare=options.bare,
+        pairs=options.pairs,
     )
 
 
@@ -126,6 +128,11 @@ def _add_further_parts(parser: argparse.ArgumentParser) -> None:
         const=1_000_000,
         metavar="N",
         help="measure the high lane while so many low jobs drain (default 1000000; takes minutes)",
+    )
+    parser.add_argument(
+        "--pairs",
+        action="store_true",
+        help="measure the burst with two triggers, dispatchers and workers, too (a minute more)",
     )
     parser.add_argument(
         "--set",

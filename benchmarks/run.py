@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks.bare.measure import measure_bare, measure_bare_again
 from benchmarks.burst import measure_burst
 from benchmarks.claim_backlog import ClaimBench
-from benchmarks.figures import Report, with_ratios
+from benchmarks.figures import Pairs, Report, with_ratios
 from benchmarks.interrupts import interruptible
 from benchmarks.machine import describe_machine
 from benchmarks.meter import Meter
@@ -32,6 +32,7 @@ from benchmarks.tables import show
 from benchmarks.yardsticks import measure_yardsticks, warm_broker
 from noonmark.devstack.processes.errors import DevStackError
 
+_PAIRED: Final = ("trigger", "dispatcher", "worker")
 _IDLE_SECONDS: Final = 10.0
 _SETTLE_SECONDS: Final = 2.0
 _WARM_RECORDS: Final = 500_000
@@ -107,7 +108,7 @@ def _measure(plan: Plan, report: Report, clock: _Clock) -> None:
             with _part(report, "bare"):
                 report.bare = measure_bare(stack, plan, clock.say)
             clock.allow_more()
-        if plan.parts - {"claims"} or plan.priority:
+        if plan.parts - {"claims"} or plan.priority or plan.pairs:
             stack.start_services()
             _measure_services(plan, report, clock, stack, connection)
             stack.stop_services()
@@ -156,6 +157,20 @@ def _measure_services(
         with _part(report, "priority"):
             clock.say(f"W5: the high lane next to {plan.priority:,} low jobs")
             report.priority = measure_priority(stack, connection, plan.priority)
+    if plan.pairs:
+        with _part(report, "pairs"):
+            report.pairs = _measure_pairs(plan, clock, stack, connection)
+
+
+def _measure_pairs(plan: Plan, clock: _Clock, stack: Stack, connection: psycopg.Connection) -> Pairs:
+    """Measure a burst with one of each service, then one with two triggers, dispatchers and workers."""
+    clock.say(f"W6: {plan.size:,} one-time jobs, one of each service")
+    one = measure_burst(stack, connection, stack.meter(connection), plan.size, kind="one-of-each")
+    stack.start_second(_PAIRED)
+    meter = stack.meter(connection)
+    clock.say(f"W6: {plan.size:,} one-time jobs, two of each")
+    measure_burst(stack, connection, meter, plan.scaled(WARM_RUNS), kind="warm-up-of-two")
+    return Pairs(one, measure_burst(stack, connection, meter, plan.size, kind="two-of-each"))
 
 
 def _measure_submissions(
@@ -194,7 +209,8 @@ def _part(report: Report, name: str) -> Iterator[None]:
 
 
 def _sound(report: Report) -> bool:
-    bursts = [one for one in (report.burst, report.recurring) if one is not None]
+    pairs = () if report.pairs is None else (report.pairs.one, report.pairs.two)
+    bursts = [one for one in (report.burst, report.recurring, *pairs) if one is not None]
     bare = report.bare
     finished = bare is None or (
         all(one.lost == 0 for one in bare.bursts) and all(one.not_started == 0 for one in bare.open_loops)

@@ -10,7 +10,8 @@ import signal
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -21,7 +22,7 @@ from benchmarks.handlers import STAMPS_VARIABLE
 from benchmarks.meter import Meter
 from noonmark.core.states import Lane
 from noonmark.devstack.kafka.server import KafkaServer, start_kafka
-from noonmark.devstack.options import CLI, default_services
+from noonmark.devstack.options import CLI, ServiceSpec, default_services
 from noonmark.devstack.parts import ServicePart, await_ready
 from noonmark.devstack.postgres.server import PostgresServer, start_postgres
 from noonmark.devstack.processes import processes
@@ -128,7 +129,7 @@ class Stack:
         return Meter(connection, self.bootstrap, self.pids(), counted)
 
     def pids(self) -> dict[str, int]:
-        """Process ids by kind."""
+        """Process ids by kind; of a second process of a service by `<service>.2`."""
         assert self._postgres is not None
         assert self._kafka is not None
         found = {"postgres": self._postgres.pid, "kafka": self._kafka.pid}
@@ -148,8 +149,19 @@ class Stack:
     def start_services(self) -> None:
         """Start one process of each service, as `noonmark dev up` does, and wait until each is ready."""
         self._say("starting intake, trigger, dispatcher and worker")
+        self._start_services(default_services(handlers=[HANDLERS], path=str(ROOT)))
+
+    def start_second(self, services: Sequence[str]) -> None:
+        """Start a second process of these services, and wait until each is ready."""
+        self._say(f"starting a second {', '.join(services)}")
+        specs = default_services(handlers=[HANDLERS], path=str(ROOT))
+        self._start_services(
+            [replace(spec, name=f"{spec.name}.2") for spec in specs if spec.name in services]
+        )
+
+    def _start_services(self, specs: Iterable[ServiceSpec]) -> None:
         env = {**self.environment(), STAMPS_VARIABLE: str(self.stamps)}
-        for spec in default_services(handlers=[HANDLERS], path=str(ROOT)):
+        for spec in specs:
             part = ServicePart(spec, env, free_port(), self.folder / f"{spec.name}.log")
             self._services[spec.name] = part
             self._cleanup.callback(part.kill)
@@ -173,11 +185,14 @@ class Stack:
                 raise part.error(f"{part.name} {part.end_reason()}.")
 
     def counter(self, service: str, name: str, **labels: str) -> float:
-        """Add up a counter of a service over all its labels that are not named."""
-        # To write all metrics would cost the service a tenth of its CPU in a burst.
-        address = f"{self._services[service].address}?name[]={name}"
-        with _HTTP.open(address, timeout=5) as reply:
-            return sum_of_counter(reply.read().decode(), name, **labels)
+        """Add up a counter of a service over its processes and all its labels that are not named."""
+        total = 0.0
+        for part in self._services.values():
+            if part.name.partition(".")[0] == service:
+                # To write all metrics would cost the service a tenth of its CPU in a burst.
+                with _HTTP.open(f"{part.address}?name[]={name}", timeout=5) as reply:
+                    total += sum_of_counter(reply.read().decode(), name, **labels)
+        return total
 
     @contextlib.contextmanager
     def stopped(self, service: str) -> Iterator[None]:

@@ -75,8 +75,14 @@ def _machine(report: Report, console: Console) -> None:
 
 def _bursts(report: Report, console: Console) -> None:
     bursts = [one for one in (report.burst, report.recurring) if one is not None]
-    if not bursts:
-        return
+    if bursts:
+        _burst_table("W1: all due at one instant", bursts, console)
+    if report.pairs is not None:
+        pairs = (report.pairs.one, report.pairs.two)
+        _burst_table("W6: one of each service, and two triggers, dispatchers, workers", pairs, console)
+
+
+def _burst_table(title: str, bursts: Sequence[Burst], console: Console) -> None:
     rows = [
         ("runs", *(one.runs for one in bursts)),
         ("seconds to the last outcome", *(one.seconds for one in bursts)),
@@ -99,7 +105,7 @@ def _bursts(report: Report, console: Console) -> None:
         ("succeeded without event", *(one.without_event for one in bursts)),
         ("queued or attempted twice", *(one.repeated for one in bursts)),
     ]
-    console.print(_table("W1: all due at one instant", ("", *(one.kind for one in bursts)), rows))
+    console.print(_table(title, ("", *(one.kind for one in bursts)), rows))
     for one in bursts:
         _backends(one, console)
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from benchmarks.burst import run_messages
-from benchmarks.figures import mean_batch
+from benchmarks.figures import Pairs, mean_batch
 from benchmarks.handlers import STAMP
 from benchmarks.open_loop import stamped_lateness
 from benchmarks.plan import LATENESS_RATES, WINDOWS, plan_of
@@ -51,6 +51,27 @@ def test_bursts_before_and_after_count_alike():
         1.6,
         0.5,
     )
+
+
+def test_two_of_each_are_compared_with_one_of_each():
+    report = samples.report()
+    report.pairs = Pairs(samples.burst(runs_per_s=10_000.0), samples.burst(runs_per_s=10_500.0))
+    rate = ratios(report)["pairs_runs_per_s"]
+    assert (rate.measured, rate.verdict) == (1.05, "reached")
+
+    report.pairs = Pairs(samples.burst(runs_per_s=10_000.0), samples.burst(runs_per_s=9_900.0))
+    assert ratios(report)["pairs_runs_per_s"].verdict == "missed"
+
+
+@pytest.mark.parametrize("side", ["one", "two"])
+def test_a_report_whose_pair_lost_a_run_is_not_sound(side):
+    report = samples.report()
+    bursts = {"one": samples.burst(), "two": samples.burst()}
+    report.pairs = Pairs(**bursts)
+    assert _sound(report)
+
+    report.pairs = Pairs(**{**bursts, side: samples.burst(lost=1)})
+    assert not _sound(report)
 
 
 def test_recurring_runs_are_compared_with_one_time_runs_also_without_the_bare_design():
