@@ -8,7 +8,7 @@ import pytest
 from tests.integration.store.world import World, open_world
 from tests.integration.worker.desk import Desk
 from tests.integration.worker.script_bench import Scripts
-from tests.support.below import below
+from tests.support.below import closed_without_trace
 
 
 @pytest.fixture
@@ -26,18 +26,8 @@ def desk(world: World) -> Iterator[Desk]:
 
 @pytest.fixture
 def make_scripts() -> Iterator[Callable[..., Scripts]]:
-    made: list[Scripts] = []
-    before = {process.pid for process in below()}
-
-    def scripts(**more) -> Scripts:
-        made.append(Scripts(**more))
-        return made[-1]
-
-    yield scripts
-    for each in made:
-        each.executors.close()
-    # Neither a process nor a zombie is left of anything.
-    assert [p for p in below() if p.pid not in before] == []
+    with closed_without_trace(Scripts) as create:
+        yield create
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import orjson
 import psutil
 import pytest
 from tests.support import child_handlers, polluting_handlers
+from tests.support.below import closed_without_trace
 from tests.support.cluster import ROOT
 from tests.unit.worker.bench import Bench
 
@@ -21,17 +22,10 @@ from noonmark.handlers import REGISTRY
 
 @pytest.fixture
 def make() -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
-
-    def bench(**more) -> Bench:
-        settings = {"processes": 1, "grace_seconds": 0.2, **more}
-        modules = [child_handlers.__name__, polluting_handlers.__name__]
-        made.append(Bench(modules=modules, registry=REGISTRY, **settings))
-        return made[-1]
-
-    yield bench
-    for each in made:
-        each.executors.close()
+    modules = [child_handlers.__name__, polluting_handlers.__name__]
+    usual = {"modules": modules, "registry": REGISTRY, "processes": 1, "grace_seconds": 0.2}
+    with closed_without_trace(lambda **more: Bench(**{**usual, **more})) as create:
+        yield create
 
 
 @pytest.fixture

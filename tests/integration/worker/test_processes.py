@@ -13,7 +13,7 @@ import orjson
 import psutil
 import pytest
 from tests.support import child_handlers, ends_at_requests
-from tests.support.below import below
+from tests.support.below import below, closed_without_trace
 from tests.support.cluster import ROOT, wait_until
 from tests.unit.worker.bench import PATIENCE, Bench
 
@@ -29,18 +29,9 @@ def gone(pid: int) -> bool:
 
 @pytest.fixture
 def make() -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
-    before = {process.pid for process in below()}
-
-    def bench(**more) -> Bench:
-        made.append(Bench(**{"modules": [child_handlers.__name__], "registry": REGISTRY, **more}))
-        return made[-1]
-
-    yield bench
-    for each in made:
-        each.executors.close()
-    # Neither a process nor a zombie is left of anything.
-    assert [p for p in below() if p.pid not in before] == []
+    usual = {"modules": [child_handlers.__name__], "registry": REGISTRY}
+    with closed_without_trace(lambda **more: Bench(**{**usual, **more})) as create:
+        yield create
 
 
 @pytest.fixture
