@@ -274,3 +274,23 @@ def test_a_client_that_goes_away_leaves_its_job(
     while database.execute("select count(*) from jobs where name = 'left'").fetchone() == (0,):
         pass
     assert [entry[0] for entry in audited(database)] == ["done", "done"]
+
+
+def test_facts_that_have_changed_since_are_read_again(
+    connection: Connection, database: psycopg.Connection
+) -> None:
+    database.execute(
+        "insert into namespaces (name, paused_at) values ('default', now())"
+        " on conflict (name) do update set paused_at = now()"
+    )
+    made = connection.create(ONCE)
+    row = database.execute("select state from jobs where id = %s", [made.body["id"]]).fetchone()
+    assert (made.status, row) == (202, ("paused",))
+
+
+def test_a_conflict_is_answered_as_one(connection: Connection, database: psycopg.Connection) -> None:
+    first = connection.create({**ONCE, "idempotency_key": "own"})
+    again = connection.create({**ONCE, "idempotency_key": "own"})
+    assert (first.status, again.status) == (202, 200)
+    assert again.body == {**first.body, "created": False}
+    assert database.execute("select count(*) from jobs where idempotency_key = 'own'").fetchone() == (1,)

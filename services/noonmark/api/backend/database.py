@@ -163,8 +163,10 @@ class Database:
                 cursor = psycopg.RawCursor(raw)
                 return cursor.execute(function.text, [parameters[name] for name in function.names]).fetchone()
             finally:
-                # It may be lost: the pool finds out, and the error of the statement must not be replaced.
-                if not raw.closed:
+                # A failure here would replace the error of the function.
+                if raw.closed:
+                    pooled.invalidate()
+                else:
                     raw.autocommit = False
         finally:
             pooled.close()
