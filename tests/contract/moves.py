@@ -57,6 +57,7 @@ STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
 
 STATEMENT_BIRTHS: Final[dict[str, frozenset[RunState]]] = {
     "claim_once": frozenset({S.QUEUED}),
+    "create_jobs": frozenset({S.QUEUED}),
     "insert_immediate_runs": frozenset({S.QUEUED}),
     "insert_runs": frozenset({S.QUEUED, S.WAITING, S.SKIPPED}),
 }

@@ -24,6 +24,7 @@ Place = tuple[str, str]
 
 _LISTS: tuple[Place, ...] = (
     ("noonmark.store.database.planned_once", "PLANNED_ONCE"),
+    ("noonmark.store.database.planned_once", "PLANNED_TOGETHER"),
     ("noonmark.store.database.planned_once", "RARE_CONFLICTS"),
 )
 """Name statements without using them."""

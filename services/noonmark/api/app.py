@@ -111,4 +111,5 @@ def build_app(parts: ApiContext, authenticator: RequestAuthenticator) -> Request
     """
     api = build_api(parts)
     start_at_zero(api)
-    return RequestGuard(SafeMethods(DirectRouter(api), api), authenticator, parts.settings)
+    router = DirectRouter(api)
+    return RequestGuard(SafeMethods(router, api), authenticator, parts.settings, router)

@@ -8,9 +8,9 @@ from typing import Final
 
 from noonmark.api.app import build_app
 from noonmark.api.backend.context import ApiContext
+from noonmark.api.backend.creation_together import TogetherCreator
 from noonmark.api.backend.database import Database
 from noonmark.api.backend.group_commit import MAX_WAITING, GroupCommit
-from noonmark.api.backend.job_creation import JobCreator
 from noonmark.api.backend.lag import LaneLags
 from noonmark.api.backend.live_events import LiveRuns
 from noonmark.api.backend.log_followers import LogFollowers
@@ -53,7 +53,7 @@ def make_parts(
         Cursors(cursor_key),
         topics,
         LaneBacklogs(kafka_config(settings), topics),
-        GroupCommit(JobCreator(database, submitter), threads=CREATING_THREADS, max_waiting=MAX_WAITING),
+        GroupCommit(TogetherCreator(database, submitter), threads=CREATING_THREADS, max_waiting=MAX_WAITING),
         LiveRuns(kafka_config(settings), topics.lifecycle, most=settings.api_event_streams),
         LaneLags(kafka_config(settings), topics, settings.bound_topics),
         LogFollowers(most=settings.api_event_streams),

@@ -50,6 +50,7 @@ _RARE = {
     "read_acknowledged_watermark": "reads the outbox, every 5 s, in the leading dispatcher",
     "insert_immediate_runs": "inserts only",
     "find_dead_letters": "reads the dead letters, for people; `runs` is a parameter of it",
+    "create_jobs": "inserts only",
     "insert_jobs": "inserts only",
     "explain_job": "one job by its key",
     "explain_path": "counts what one pool runs and the outbox up to its cap, for people",

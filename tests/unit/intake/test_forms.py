@@ -102,5 +102,5 @@ def test_a_job_due_on_arrival_has_no_timer() -> None:
 
 def test_equal_values_travel_once() -> None:
     assert folded({"a": ["x", "x"], "b": [1, 2], "c": [None, None]}) == {
-        "a": [], "a_all": "x", "b": [1, 2], "b_all": None, "c": [], "c_all": None
+        "a": None, "a_all": "x", "b": [1, 2], "b_all": None, "c": None, "c_all": None
     }  # fmt: skip

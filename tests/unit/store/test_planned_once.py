@@ -6,9 +6,11 @@ import pytest
 
 from noonmark.store.database.planned_once import (
     PLANNED_ONCE,
+    PLANNED_TOGETHER,
     RARE_CONFLICTS,
     function_of,
     numbered,
+    planned_call,
     planned_once,
 )
 from noonmark.store.database.statements import statement
@@ -38,3 +40,19 @@ def test_an_insert_with_rare_conflicts_says_whether_to_look_for_them_at_once(nam
     assert planned_once(name).endswith(", true)")
     assert planned_once(name, hopeful=False).endswith(", false)")
     assert statement(name).count("on conflict ") == 1
+
+
+@pytest.mark.parametrize("name", PLANNED_TOGETHER)
+def test_the_call_of_several_statements_has_the_parameters_of_all_of_them(name):
+    named = [
+        found
+        for part in (*PLANNED_TOGETHER[name], name)
+        for found in re.findall(r"%\((\w+)\)[sb]", statement(part))
+    ]
+
+    text, names = planned_call(name)
+
+    assert names == tuple(dict.fromkeys(named))
+    assert re.findall(r"\$(\d+)", text) == [str(number) for number in range(1, len(names) + 1)]
+    assert all(statement(part).startswith("select") for part in PLANNED_TOGETHER[name])
+    assert len(function_of(name)) < 64

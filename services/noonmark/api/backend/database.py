@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from noonmark.store.database.engines import engine_of
+from noonmark.store.database.planned_once import PlannedCall
 from noonmark.store.database.scope import enter_scope
 
 Changed = TypeVar("Changed")
@@ -147,6 +148,28 @@ class Database:
                     raw.commit()
             finally:
                 raw.cursor_factory = psycopg.Cursor
+
+    def call(self, function: PlannedCall, parameters: Mapping[str, Any]) -> Any:
+        """Call a function that is a whole transaction, with one round trip; return its first row.
+
+        The function restricts the transaction to namespaces itself.
+        """
+        pooled = self._engine.raw_connection()
+        try:
+            raw = pooled.driver_connection
+            assert isinstance(raw, psycopg.Connection)
+            raw.autocommit = True
+            try:
+                cursor = psycopg.RawCursor(raw)
+                return cursor.execute(function.text, [parameters[name] for name in function.names]).fetchone()
+            finally:
+                # A failure here would replace the error of the function.
+                if raw.closed:
+                    pooled.invalidate()
+                else:
+                    raw.autocommit = False
+        finally:
+            pooled.close()
 
     def close(self) -> None:
         """Close the connections that are not in use."""

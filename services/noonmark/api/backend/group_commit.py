@@ -6,12 +6,16 @@ import asyncio
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 StartNext = Callable[[], None]
+
+_Waiting = tuple[Item, asyncio.AbstractEventLoop, Callable[[Answer | Exception], None]]
+"""An item, the event loop of its caller, and what is called there with its result."""
 
 MAX_WAITING: Final = 5_000
 """Most requests that create a job and wait; one credential has at most three quarters of them."""
@@ -57,7 +61,8 @@ class GroupCommit(Generic[Item, Answer]):
         self._idle = 0
         self._free = True
         self._arrived = threading.Condition()
-        self._waiting: deque[tuple[Item, asyncio.AbstractEventLoop, asyncio.Future[Answer]]] = deque()
+        self._waiting: deque[_Waiting[Item, Answer]] = deque()
+        self._gathering: set[asyncio.AbstractEventLoop] = set()
 
     async def submit(self, item: Item) -> Answer:
         """Process one item and return its result.
@@ -66,18 +71,31 @@ class GroupCommit(Generic[Item, Answer]):
             TooBusyError: if the queue is full.
             Exception: if the result of the item is an exception, or the work failed.
         """
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.enqueue(item, partial(_settle, future))
+        return await future
+
+    def enqueue(self, item: Item, done: Callable[[Answer | Exception], None]) -> None:
+        """Process one item, and call `done` with its result on the running event loop.
+
+        Raises:
+            TooBusyError: if the queue is full.
+        """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
         with self._arrived:
             if len(self._waiting) >= self._max_waiting:
                 raise TooBusyError(f"{self._max_waiting} requests of this kind are waiting already")
-            self._waiting.append((item, loop, future))
-        try:
-            for _ in range(_ROUNDS):
-                await asyncio.sleep(0)
-        finally:
+            self._waiting.append((item, loop, done))
+        if loop not in self._gathering:
+            self._gathering.add(loop)
+            loop.call_soon(self._end_round, loop, _ROUNDS)
+
+    def _end_round(self, loop: asyncio.AbstractEventLoop, left: int) -> None:
+        if left > 1:
+            loop.call_soon(self._end_round, loop, left - 1)
+        else:
+            self._gathering.discard(loop)
             self._wake()
-        return await future
 
     def _wake(self) -> None:
         """Wake or start a thread, unless a running one will process the queue."""
@@ -99,15 +117,15 @@ class GroupCommit(Generic[Item, Answer]):
                 answers = [error] * len(batch)
             turn()
             results = defaultdict(list)
-            for (_, loop, future), answer in zip(batch, answers, strict=True):
-                results[loop].append((future, answer))
+            for (_, loop, done), answer in zip(batch, answers, strict=True):
+                results[loop].append((done, answer))
             for loop, pairs in results.items():
                 try:
                     loop.call_soon_threadsafe(_deliver, pairs)
                 except RuntimeError:  # its loop has stopped, and with it the caller
                     continue
 
-    def _next(self) -> list[tuple[Item, asyncio.AbstractEventLoop, asyncio.Future[Answer]]]:
+    def _next(self) -> list[_Waiting[Item, Answer]]:
         """Wait for the turn and a batch; an empty list means that the idle thread must stop."""
         with self._arrived:
             self._idle += 1
@@ -140,11 +158,15 @@ class _Turn:
             give()
 
 
-def _deliver(pairs: Sequence[tuple[asyncio.Future[Answer], Answer | Exception]]) -> None:
-    for future, answer in pairs:
-        if future.done():  # its caller disconnected
-            continue
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
+def _deliver(pairs: Sequence[tuple[Callable[[Answer | Exception], None], Answer | Exception]]) -> None:
+    for done, answer in pairs:
+        done(answer)
+
+
+def _settle(future: asyncio.Future[Answer], answer: Answer | Exception) -> None:
+    if future.done():  # its caller disconnected
+        return
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

@@ -39,19 +39,30 @@ async def _object_of(request: Request, max_depth: int, *, required: bool) -> dic
     if not raw and not required:
         return {}
     if len(raw) < _LARGE:
-        value = parse_json(raw, max_depth=max_depth)
-    elif raw.count(b"{") + raw.count(b"[") > _MOST_CONTAINERS:
+        return _object(parse_json(raw, max_depth=max_depth))
+    if raw.count(b"{") + raw.count(b"[") > _MOST_CONTAINERS:
         raise ProblemError(
             TOO_LARGE,
             f"the body contains more than {_MOST_CONTAINERS:,} objects and arrays: split it "
             f"into several requests",
         )
-    else:
-        # Outside of the event loop, which serves other requests meanwhile.
-        value = await to_thread.run_sync(partial(parse_json, raw, max_depth=max_depth))
+    # Outside of the event loop, which serves other requests meanwhile.
+    return _object(await to_thread.run_sync(partial(parse_json, raw, max_depth=max_depth)))
+
+
+def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refused([FieldError("", f"is {kind_of(value)}", "a JSON object")])
     return value
+
+
+def parse_document(raw: bytes) -> dict[str, Any]:
+    """Parse a small body as a job document; it is checked later.
+
+    Raises:
+        Refused: if it is not a JSON object, or contains a value that cannot be stored.
+    """
+    return _object(parse_json(raw, max_depth=MAX_DEPTH))
 
 
 async def document_body(request: Request) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -35,8 +35,21 @@ class StoredResponse:
 
     def response(self) -> Response:
         """Return it as HTTP response."""
-        headers = {**self.headers, REPLAYED: "true"} if self.replayed else dict(self.headers)
-        return Response(orjson.dumps(self.body), self.status, headers, "application/json")
+        return Response(orjson.dumps(self.body), self.status, dict(self._headers()), "application/json")
+
+    def encoded(self) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """Return the headers and body of what `response` returns."""
+        body = orjson.dumps(self.body)
+        headers = [
+            (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in self._headers()
+        ]
+        headers += ((b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"))
+        return headers, body
+
+    def _headers(self) -> Iterator[tuple[str, str]]:
+        yield from self.headers.items()
+        if self.replayed:
+            yield REPLAYED, "true"
 
     def kept(self, request_hash: bytes) -> KeptAnswer:
         """Return the part that is stored."""

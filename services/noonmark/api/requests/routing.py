@@ -235,6 +235,10 @@ class Needs:
         self.reads = reads
 
     async def __call__(self, request: Request) -> Caller:
+        """Return the caller of a request, as a dependency."""
+        return self.authorize(request)
+
+    def authorize(self, request: Request) -> Caller:
         """Authorise the request as far as possible without the object: some namespace must allow it."""
         scope = request.scope
         known: Caller | None = scope.get("noonmark.caller")

@@ -9,21 +9,27 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from functools import partial
-from http import HTTPStatus
-from typing import Any, Final, Protocol
-from uuid import UUID
+from typing import Final, Protocol
 
 from anyio import to_thread
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from noonmark.api.backend.database import Session
 from noonmark.api.backend.group_commit import MAX_WAITING
 from noonmark.api.http.problems import ProblemError, problem_response
 from noonmark.api.http.rate_limits import Rates
-from noonmark.api.requests.routing import Caller
+from noonmark.api.http.replies import StoredResponse
+from noonmark.api.requests.direct_route import DirectRouter
 from noonmark.api.server.headers import ONCE, headers_of, repeated
+from noonmark.api.server.recorder import (
+    ANONYMOUS,
+    REQUEST_ID,
+    DirectAnswer,
+    ResponseRecorder,
+    guarded,
+)
 from noonmark.api.server.request_counts import count_request
 from noonmark.auth.errors import AuthenticationError, AuthenticationReason
 from noonmark.core.access.roles import Principal
@@ -39,9 +45,6 @@ from noonmark.schemas.problems.types import (
 )
 from noonmark.service.database_errors import DbFault, classify
 from noonmark.settings import Settings
-from noonmark.store.access.audit import Outcome, write_entries
-from noonmark.store.views import lookups
-from noonmark.store.views.backfills import show_backfill
 from noonmark.telemetry.logs import get_logger
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/openapi.json", "/asyncapi.json"})
@@ -50,15 +53,11 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/openapi.json", "/asyncapi.json"})
 COMPLETION: Final = re.compile(r"/v1/(?:runs|executions)/[0-9a-fA-F-]{36}/complete")
 """Completion reports have the one-time token of their run instead of a credential."""
 
-REQUEST_ID: Final = "Noonmark-Request-Id"
 JOBS_PATH: Final = "/v1/jobs"
 BULK_PATH: Final = "/v1/jobs/bulk"
 EVENTS_PATH: Final = "/v1/events"
 _MOST_BULK: Final = 4
 
-_REQUEST_ID: Final = REQUEST_ID.lower().encode()
-_NO_SNIFF: Final = (b"x-content-type-options", b"nosniff")
-_NO_STORE: Final = (b"cache-control", b"no-store")
 _GIVEN_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
@@ -67,11 +66,6 @@ _MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = frozenset({_DOCUMENT, _MERGE_PATCH})
 _FAILURES_PER_MINUTE: Final = 60
 """Most requests per minute without valid credentials that one address gets a response to."""
-
-_ANONYMOUS_PER_MINUTE: Final = 60
-"""Most failed requests per minute without a credential that are audited for one address."""
-
-ANONYMOUS: Final = Principal("anonymous", "anonymous")
 
 _log = get_logger()
 
@@ -108,9 +102,23 @@ class LocalUser:
 class RequestGuard:
     """The outermost application."""
 
-    def __init__(self, app: ASGIApp, authenticator: RequestAuthenticator, settings: Settings) -> None:
-        """Guard an application."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticator: RequestAuthenticator,
+        settings: Settings,
+        direct: DirectRouter | None = None,
+    ) -> None:
+        """Guard an application.
+
+        Args:
+            app: the application.
+            authenticator: finds the principal of a request.
+            settings: settings of the process.
+            direct: the routes that `begin` serves, without the application.
+        """
         self._app = app
+        self._direct = direct
         self._authenticator = authenticator
         self._settings = settings
         self._traces = bool(settings.otlp_endpoint)
@@ -134,9 +142,8 @@ class RequestGuard:
                 await send({"type": "websocket.close", "code": 1008})
             return
         headers = headers_of(scope)
-        given = headers.get(REQUEST_ID.lower(), "")
-        scope["noonmark.request_id"] = given if _GIVEN_ID.fullmatch(given) else str(uuid7())
-        answer = _ResponseRecorder(scope, send, headers.get("traceparent") if self._traces else None)
+        scope["noonmark.request_id"] = _request_id(headers)
+        answer = ResponseRecorder(scope, send, headers.get("traceparent") if self._traces else None)
         try:
             scope["noonmark.principal"] = await self._authenticate(scope, headers)
             # For responses that can outlast a credential.
@@ -156,7 +163,83 @@ class RequestGuard:
             self._release_slot(scope)
             answer.count()
 
-    async def _serve(self, scope: Scope, receive: Receive, answer: _ResponseRecorder) -> None:
+    def begin(self, given: Scope, body: bytes, answer: DirectAnswer) -> bool:
+        """Serve a request of a direct route that has arrived, without a task, if nothing is wrong with it.
+
+        The checks are those of `__call__`. If one fails, the answer is False, and nothing has happened yet:
+        `__call__` then repeats it, and responds.
+
+        Args:
+            given: the request.
+            body: its complete body.
+            answer: sends the response.
+        """
+        began = time.perf_counter()
+        route = self._direct.route_of(given) if self._direct is not None else None
+        if self._direct is None or route is None or given["query_string"]:
+            return False
+        scope = dict(given)
+        headers = headers_of(scope)
+        principal = self._authenticator.recall(headers.get("authorization"))
+        if (
+            principal is None
+            or len(headers) < len(scope["headers"])
+            or len(body) > self._max_body_bytes(scope)
+        ):
+            return False
+        scope["noonmark.request_id"] = _request_id(headers)
+        scope["noonmark.principal"] = principal
+        try:
+            if self._check_headers(scope, headers) is not None or len(body) > self._max_body_bytes(scope):
+                return False
+            item = self._direct.begin(route, scope, headers, body)
+            self._acquire_slot(scope)
+            self._check_rate(principal)
+        except Exception:  # noqa: BLE001 - it happens again in `__call__`, which reports it
+            self._release_slot(scope)
+            return False
+        traceparent = headers.get("traceparent") if self._traces else None
+        self._direct.submit(item, partial(self._finish, scope, answer, began, traceparent))
+        return True
+
+    def _finish(
+        self,
+        scope: Scope,
+        answer: DirectAnswer,
+        began: float,
+        traceparent: str | None,
+        reply: StoredResponse | Exception,
+    ) -> None:
+        """Respond to a request of a direct route."""
+        if isinstance(reply, Exception):
+            answer.run(partial(self._fail, scope, began, traceparent, reply))
+            return
+        self._release_slot(scope)
+        headers, body = reply.encoded()
+        answer.respond(reply.status, guarded(headers, scope), body)
+        count_request(scope, reply.status, began, traceparent)
+
+    async def _fail(  # noqa: PLR0917 - partial of an application
+        self,
+        scope: Scope,
+        began: float,
+        traceparent: str | None,
+        error: Exception,
+        _given: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Respond that a request of a direct route has failed."""
+        assert self._direct is not None
+        answer = ResponseRecorder(scope, send, traceparent, began)
+        try:
+            response = self._direct.answer(Request(scope, receive), error)
+            await response(scope, receive, answer)
+        finally:
+            self._release_slot(scope)
+            answer.count()
+
+    async def _serve(self, scope: Scope, receive: Receive, answer: ResponseRecorder) -> None:
         try:
             await self._app(scope, receive, answer)
         except Exception:
@@ -170,7 +253,7 @@ class RequestGuard:
             return ANONYMOUS
         if scope["method"] == "POST" and COMPLETION.fullmatch(path):
             return ANONYMOUS
-        if repeated(scope, (b"authorization",)):
+        if len(headers) < len(scope["headers"]) and repeated(scope, (b"authorization",)):
             raise ProblemError(MALFORMED, "there are several Authorization headers: send one")
         header = headers.get("authorization")
         known = self._authenticator.recall(header)
@@ -231,7 +314,7 @@ class RequestGuard:
         # Postgres text cannot contain U+0000; all other bytes of a query are decoded or replaced.
         if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
             return ProblemError(MALFORMED, "the query contains U+0000, which no value can contain")
-        if twice := repeated(scope, ONCE):
+        if len(headers) < len(scope["headers"]) and (twice := repeated(scope, ONCE)):
             return ProblemError(MALFORMED, f"there are several {twice.title()} headers: send one")
         coding = headers.get("content-encoding", "identity").strip().lower()
         if scope["method"] in _BODIES and coding != "identity":
@@ -270,83 +353,10 @@ class RequestGuard:
         return counted
 
 
-class _ResponseRecorder:
-    """Passes a response on, adds headers, and audits a failed change before that."""
-
-    def __init__(self, scope: Scope, send: Send, traceparent: str | None) -> None:
-        self._scope = scope
-        self._send = send
-        self._traceparent = traceparent
-        self._began = time.perf_counter()
-        self._status = 500
-        self.is_begun = False
-
-    async def __call__(self, message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            self._status, self.is_begun = message["status"], True
-            headers = list(message["headers"])
-            headers += ((_REQUEST_ID, self._scope["noonmark.request_id"].encode()), _NO_SNIFF)
-            if all(name.lower() != _NO_STORE[0] for name, _ in headers):
-                headers.append(_NO_STORE)
-            message["headers"] = headers
-            if self._status >= 400:
-                await self._record()
-        await self._send(message)
-
-    def count(self) -> None:
-        """Count the request."""
-        count_request(self._scope, self._status, self._began, self._traceparent)
-
-    async def _record(self) -> None:
-        caller: Caller | None = self._scope.get("noonmark.caller")
-        if caller is None or not caller.action or self._scope.get("noonmark.audited"):
-            return
-        address = caller.address or ""
-        if caller.principal is ANONYMOUS and caller.parts.guesses.take(
-            f"record:{address}", _ANONYMOUS_PER_MINUTE
-        ):
-            # Unauthenticated callers must not fill the audit log.
-            return
-        await to_thread.run_sync(_write_failure, caller, self._scope, self._status)
-
-
-def _write_failure(caller: Caller, scope: Scope, status: int) -> None:
-    outcome = Outcome.DENIED if status == HTTPStatus.FORBIDDEN else Outcome.FAILED
-    reason = str(scope.get("noonmark.problem", ""))[:1000]
-    try:
-        with caller.parts.database.changing(None) as session:
-            namespace = scope.get("noonmark.namespace") or _namespace_of_path(session, scope)
-            write_entries(session.raw, [caller.entry(namespace, outcome, reason=reason)])
-    except Exception as error:  # noqa: BLE001 - the caller gets the response anyway
-        # If the database is away, nothing was changed either; the log records who tried.
-        _log.error(
-            "audit_not_written",
-            action=caller.action,
-            actor=caller.principal.id,
-            reason=reason,
-            error=str(error),
-        )
-
-
-def _namespace_of_path(session: Session, scope: Scope) -> str | None:
-    """Return the namespace of the object that a path names, for requests that failed before it was read."""
-    ids: Mapping[str, Any] = scope.get("path_params", {})
-    if (job_id := _uuid(ids.get("job_id"))) is not None:
-        return lookups.namespace_of_job(session.sql, job_id)
-    if (run_id := _uuid(ids.get("run_id"))) is not None:
-        return lookups.namespace_of_run(session.sql, run_id)
-    if (backfill_id := _uuid(ids.get("backfill_id"))) is not None:
-        found = show_backfill(session.sql, backfill_id)
-        return found["namespace"] if found is not None else None
-    return None
-
-
-def _uuid(value: object) -> UUID | None:
-    """Return an id of a path that was not parsed yet; None if it is missing or no id."""
-    try:
-        return UUID(str(value))
-    except ValueError:
-        return None
+def _request_id(headers: Mapping[str, str]) -> str:
+    """Return the id of a request: the client's, if it is valid."""
+    given = headers.get(REQUEST_ID.lower(), "")
+    return given if _GIVEN_ID.fullmatch(given) else str(uuid7())
 
 
 def _not_accepted(error: AuthenticationError) -> ProblemError:

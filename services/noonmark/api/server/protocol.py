@@ -7,13 +7,16 @@ protocol limits the size of the request line and headers, and the time in which 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 import httptools
 import orjson
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from noonmark.api.http.problems import MEDIA_TYPE
+from noonmark.api.server.recorder import DirectAnswer, Headers
 from noonmark.schemas.problems.types import HEAD_TOO_LARGE, MALFORMED, REQUEST_TIMEOUT, ProblemType
 
 LONGEST_HEAD: Final = 64 * 1024
@@ -28,6 +31,9 @@ STALLED_SECONDS: Final = 30.0
 SLOWEST_BODY: Final = 50_000
 """Lowest average rate of a body, in bytes per second."""
 
+
+Begin = Callable[[Any, bytes, DirectAnswer], bool]
+"""Serves a request with a complete body without a task; False if it needs one, and nothing has happened."""
 
 _OFFER: Final = frozenset({b"upgrade", b"http2-settings"})
 
@@ -46,6 +52,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._fault = MALFORMED
         self._timer: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
+        self._begin: Begin | None = getattr(self.app, "begin", None)
+        self._in_callback = False
+        self._held: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout of the first request."""
@@ -78,6 +87,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._feed(data)
         except httptools.HttpParserError:
             self.send_400_response("")
+        if self._held is not None:
+            # The rest of its body has not arrived yet.
+            self._release()
         if self._in_head and self._taken > LONGEST_HEAD and not self.transport.is_closing():
             self._refuse(HEAD_TOO_LARGE)
 
@@ -109,7 +121,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._fault = HEAD_TOO_LARGE
             raise ValueError(HEAD_TOO_LARGE.title)
         if not self._offers_another():
+            self._in_callback = True
             super().on_headers_complete()
+            self._in_callback = False
 
     def on_message_complete(self) -> None:
         """Stop the timeout: from here on, the application takes time."""
@@ -118,6 +132,33 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
         self._is_reading = False
         self._stop_clock()
+        if self._held is not None:
+            self._release()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Serve a request: with a task, or hold it until the data that was received is parsed."""
+        if (
+            self._begin is not None
+            and self._in_callback
+            and cycle.scope["method"] == "POST"
+            and not cycle.waiting_for_100_continue
+            and not self.flow.write_paused
+        ):
+            self._held = cycle
+        else:
+            self.start(cycle, app)
+
+    def _release(self) -> None:
+        """Serve the held request: without a task if its body has arrived and the application can do that."""
+        cycle, self._held = self._held, None
+        assert cycle is not None
+        assert self._begin is not None
+        if cycle.more_body or not self._begin(cycle.scope, bytes(cycle.body), _Answer(self, cycle)):
+            self.start(cycle, self.app)
+
+    def start(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:
+        """Serve a request with a task."""
+        super()._start_asgi_task(cycle, app)  # type: ignore[arg-type]
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the library's text is not for clients
         """Respond to data that is not an HTTP request."""
@@ -191,3 +232,34 @@ class BoundedProtocol(HttpToolsProtocol):
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
+
+
+class _Answer:
+    """Sends the response to one request, as the library's cycle does for a task."""
+
+    __slots__ = ("_cycle", "_protocol")
+
+    def __init__(self, protocol: BoundedProtocol, cycle: RequestResponseCycle) -> None:
+        self._protocol = protocol
+        self._cycle = cycle
+
+    def respond(self, status: int, headers: Headers, body: bytes) -> None:
+        """Send a complete response."""
+        cycle = self._cycle
+        if cycle.disconnected:
+            return
+        lines = [STATUS_LINE[status]]
+        for name, value in (*cycle.default_headers, *headers):
+            lines += (name, b": ", value, b"\r\n")
+        if not cycle.keep_alive:
+            lines.append(b"connection: close\r\n")
+        lines += (b"\r\n", body)
+        cycle.response_started = cycle.response_complete = True
+        cycle.transport.write(b"".join(lines))
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+
+    def run(self, app: ASGIApp) -> None:
+        """Let an application respond, in a task."""
+        self._protocol.start(self._cycle, app)

@@ -39,6 +39,15 @@ class Acceptor:
         self._clock = DatabaseClock()
         self._local = _PerThread()
 
+    @property
+    def known(self) -> FactCache:
+        """What the calling thread has cached."""
+        return self._local.known
+
+    def cached_moment(self) -> Moment | None:
+        """Return the facts as they were read last, with the time of now; None before the first submission."""
+        return self._clock.moment()
+
     def moment(self, connection: psycopg.Connection) -> Moment:
         """Read the facts that documents are checked with."""
         self._clock.refresh(connection)
@@ -65,7 +74,7 @@ class Acceptor:
     def accept(self, connection: psycopg.Connection, requests: Sequence[Request], facts: TimeFacts) -> Taken:
         """Accept checked submissions; `facts` must not change before the caller's transaction ends."""
         taken = accept(
-            connection, requests, shards=self.shards, topics=self.events, known=self._local.known, facts=facts
+            connection, requests, shards=self.shards, topics=self.events, known=self.known, facts=facts
         )
         return taken if self._traces is None else with_traces(connection, requests, taken)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cached_property
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -11,20 +12,21 @@ from fastapi import Depends, Query, Request, Response
 from noonmark.api.backend.database import repeated
 from noonmark.api.backend.group_commit import TooBusyError
 from noonmark.api.backend.job_creation import CreateRequest
-from noonmark.api.http.bodies import checked_body, described, document_body
+from noonmark.api.http.bodies import checked_body, described, document_body, parse_document
 from noonmark.api.http.cursors import DEFAULT_LIMIT, CursorText, Limit
 from noonmark.api.http.etags import Conditions
 from noonmark.api.http.merge_patch import patched
 from noonmark.api.http.parameter_errors import query_error
-from noonmark.api.http.problems import RETRY_SECONDS, ProblemError
+from noonmark.api.http.problems import ProblemError
 from noonmark.api.http.query_parameters import priority_error
 from noonmark.api.http.replies import IdempotencyKeyHash
-from noonmark.api.requests.direct_route import DirectRoute
+from noonmark.api.requests.direct_route import DirectRoute, too_busy
 from noonmark.api.requests.routing import (
     LONGEST_KEY,
     Caller,
     IdempotencyKey,
     NamespaceParameter,
+    Needs,
     check_query,
     named_namespace,
     needs,
@@ -47,7 +49,7 @@ from noonmark.schemas.api.jobs import BulkBody, ChangedJob, Job, JobMade, JobsMa
 from noonmark.schemas.events.submissions import CANCEL, UPDATE
 from noonmark.schemas.jobs.documents import JobType
 from noonmark.schemas.problems.refusal import FieldError, Refused
-from noonmark.schemas.problems.types import MALFORMED, UNAVAILABLE
+from noonmark.schemas.problems.types import MALFORMED
 from noonmark.store.access.audit import Outcome
 from noonmark.store.views.jobs import JobsWanted, list_jobs
 from noonmark.store.views.pauses import held_instants, stored_schedules
@@ -61,18 +63,21 @@ async def create(
     caller: Caller = needs(Permission.JOBS_WRITE, "job.create"),
 ) -> Response:
     """Create a job. The response is sent after its commit."""
+    try:
+        reply = await caller.parts.creations.submit(_creation(document, idempotency_key, caller))
+    except TooBusyError as error:
+        raise too_busy(error) from None
+    caller.request.scope["noonmark.audited"] = True
+    return reply.response()
+
+
+def _creation(document: dict[str, Any], idempotency_key: str | None, caller: Caller) -> CreateRequest:
     namespace = caller.namespace(named_namespace(document))
     caller.request.scope["noonmark.namespace"] = namespace
     key = IdempotencyKeyHash.make(namespace, idempotency_key, caller.action, document)
     entry = caller.entry(namespace, Outcome.DONE)
     trace = caller.parts.begin_trace(caller.request)
-    create_request = CreateRequest(namespace, {"namespace": namespace, **document}, key, entry, trace)
-    try:
-        reply = await caller.parts.creations.submit(create_request)
-    except TooBusyError as error:
-        raise ProblemError(UNAVAILABLE, str(error), headers={"Retry-After": RETRY_SECONDS}) from None
-    caller.request.scope["noonmark.audited"] = True
-    return reply.response()
+    return CreateRequest(namespace, {"namespace": namespace, **document}, key, entry, trace)
 
 
 class _CreateRoute(DirectRoute):
@@ -80,19 +85,34 @@ class _CreateRoute(DirectRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return a handler that reads the request as the signature of `create` declares."""
-        need = needs_of(self)
-        assert need is not None
+        need = self._need
 
         async def handle(request: Request) -> Response:
-            caller = await need(request)
+            caller = need.authorize(request)
             check_query(request)
-            key = request.headers.get("idempotency-key")
-            if key is not None and not 1 <= len(key) <= LONGEST_KEY:
-                problem = f"header Idempotency-Key has {len(key)} characters; use 1 to {LONGEST_KEY}"
-                raise ProblemError(MALFORMED, problem)
+            key = _checked_key(request.headers.get("idempotency-key"))
             return await create(await document_body(request), key, caller)
 
         return handle
+
+    def read(self, request: Request, headers: Mapping[str, str], body: bytes) -> CreateRequest:
+        """Do what the handler does, for a body that has arrived."""
+        caller = self._need.authorize(request)
+        key = _checked_key(headers.get("idempotency-key"))
+        return _creation(parse_document(body), key, caller)
+
+    @cached_property
+    def _need(self) -> Needs:
+        need = needs_of(self)
+        assert need is not None
+        return need
+
+
+def _checked_key(key: str | None) -> str | None:
+    if key is not None and not 1 <= len(key) <= LONGEST_KEY:
+        problem = f"header Idempotency-Key has {len(key)} characters; use 1 to {LONGEST_KEY}"
+        raise ProblemError(MALFORMED, problem)
+    return key
 
 
 router.add_api_route(

@@ -66,19 +66,26 @@ def write_entries(connection: psycopg.Connection, entries: Sequence[AuditEntry])
     connection.execute(
         statement("insert_audit_entries"),
         {
-            "actors": [entry.actor[:_LONGEST] for entry in entries],
-            "actor_names": [_text(entry.actor_name) for entry in entries],
-            "actions": [entry.action for entry in entries],
+            **columns_of_origin(entries),
             "namespaces": [_text(entry.namespace) for entry in entries],
             "objects": [_text(entry.object) for entry in entries],
             "outcomes": [entry.outcome.value for entry in entries],
             "reasons": [_text(entry.reason) for entry in entries],
             "befores": [_document(entry.before) for entry in entries],
             "afters": [_document(entry.after) for entry in entries],
-            "request_ids": [entry.request_id for entry in entries],
-            "addresses": [entry.address for entry in entries],
         },
     )
+
+
+def columns_of_origin(entries: Sequence[AuditEntry]) -> dict[str, list[Any]]:
+    """Return who acted, how, by which request and from where, as columns in the form that can be stored."""
+    return {
+        "actors": [entry.actor[:_LONGEST] for entry in entries],
+        "actor_names": [_text(entry.actor_name) for entry in entries],
+        "actions": [entry.action for entry in entries],
+        "request_ids": [entry.request_id for entry in entries],
+        "addresses": [entry.address for entry in entries],
+    }
 
 
 def _text(given: str | None) -> str | None:

@@ -35,8 +35,8 @@ _NULL: Final = _number(-1)
 def folded(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
     """Send a column whose values are all equal as one value.
 
-    Each column `x` becomes the parameters `x`, an array, and `x_all`, a value. The statement reads
-    `coalesce(u.x, %(x_all)s)` from an `unnest` whose other arrays are longer: missing elements are null.
+    Each column `x` becomes the parameters `x`, an array or None, and `x_all`, a value. The statement reads
+    `coalesce(u.x, %(x_all)s)` from an `unnest` with another array, of all rows: missing elements are null.
 
     Args:
         columns: lists of one length, by name; a list may hold None.
@@ -44,7 +44,7 @@ def folded(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     for name, values in columns.items():
         alike = bool(values) and values.count(values[0]) == len(values)
-        parameters[name] = [] if alike else _column(values)
+        parameters[name] = None if alike else _column(values)
         parameters[f"{name}_all"] = values[0] if alike else None
     return parameters
 

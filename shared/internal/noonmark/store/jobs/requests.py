@@ -30,7 +30,9 @@ from noonmark.store.outcomes.events import EventTopics
 
 _log = logging.getLogger(__name__)
 
-_SOON: Final = timedelta(seconds=1)
+SOON: Final = timedelta(seconds=1)
+"""Timers that are due within this time need a hint for the triggers."""
+
 _CATALOGUES_SECONDS: Final = 2.0
 _CONFLICTS_SECONDS: Final = 60.0
 _OF_THE_DATA: Final = ("22", "23", "44", "54", "P0")
@@ -162,10 +164,14 @@ class FactCache:
 
     def insert(self, name: str) -> LiteralString:
         """Return the call of an insert: after recent conflicts, the one that looks for them at once."""
-        return planned_once(name, hopeful=time.monotonic() >= self._conflicts_until.get(name, 0.0))
+        return planned_once(name, hopeful=not self.has_conflicts(name))
+
+    def has_conflicts(self, name: str) -> bool:
+        """Return whether an insert has recently failed because of a conflict, or left out rows."""
+        return time.monotonic() < self._conflicts_until.get(name, 0.0)
 
     def note_conflict(self, name: str) -> None:
-        """Record that an insert left out rows."""
+        """Record that an insert left out rows, or failed because of a conflict."""
         self._conflicts_until[name] = time.monotonic() + _CONFLICTS_SECONDS
 
     def unknown_pools(self, connection: psycopg.Connection, wanted: Iterable[str]) -> frozenset[str]:
@@ -188,11 +194,22 @@ class FactCache:
         catalogue = self._catalogues.get(spec.pool)
         return catalogue.misfit(spec.pool, spec.kind, spec.handler) if catalogue is not None else None
 
+    def admits(self, spec: JobSpec) -> bool:
+        """Return whether the cache is current and allows a job, by its pool and the pool's workers."""
+        if spec.pool not in self.pools or time.monotonic() >= self._catalogues_until:
+            return False
+        catalogue = self._catalogues.get(spec.pool)
+        return catalogue is None or catalogue.misfit(spec.pool, spec.kind, spec.handler) is None
+
+    def has_day(self, at: datetime) -> bool:
+        """Return whether the ledger is known to have a partition for the day of an instant."""
+        return at.astimezone(UTC).date() in self._days
+
     def ensure_day(self, connection: psycopg.Connection, at: datetime) -> None:
         """Ensure that the ledger has a partition for the day of an instant, in the caller's transaction."""
-        day = at.astimezone(UTC).date()
-        if day in self._days:
+        if self.has_day(at):
             return
+        day = at.astimezone(UTC).date()
         row = connection.execute("select noonmark_make_day(%s)", [day]).fetchone()
         # A day created just now is not cached, because this transaction may be rolled back.
         if row is not None and not row[0]:
@@ -228,7 +245,7 @@ class Batch:
 
     def note_timer(self, fire_at: datetime) -> None:
         """Record that the triggers need a hint if this timer is due soon."""
-        if fire_at <= self.now + _SOON:
+        if fire_at <= self.now + SOON:
             self.due_soon = True
 
 

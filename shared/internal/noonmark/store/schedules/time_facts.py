@@ -16,8 +16,9 @@ import psycopg
 from noonmark.core.calendars.calendar import Calendar, CalendarError
 from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.store.database.scope import outside_scope
+from noonmark.store.database.statements import statement
 
-_LOCK: Final = 0x6E6F6F6E_74696D65
+TIME_FACTS_LOCK: Final = 0x6E6F6F6E_74696D65
 """Advisory lock: shared for planning and writing schedules, exclusive for changing the facts."""
 
 
@@ -66,15 +67,15 @@ def share_time_facts(connection: psycopg.Connection, *, wait: bool = False) -> b
     Later statements see all earlier changes.
     """
     if wait:
-        connection.execute("select pg_advisory_xact_lock_shared(%s)", [_LOCK])
+        connection.execute(statement("lock_time_facts"), {"lock": TIME_FACTS_LOCK})
         return True
-    row = connection.execute("select pg_try_advisory_xact_lock_shared(%s)", [_LOCK]).fetchone()
+    row = connection.execute("select pg_try_advisory_xact_lock_shared(%s)", [TIME_FACTS_LOCK]).fetchone()
     return bool(row and row[0])
 
 
 def change_time_facts(connection: psycopg.Connection) -> None:
     """Wait for all users of the facts, and keep them out until the open transaction ends."""
-    connection.execute("select pg_advisory_xact_lock(%s)", [_LOCK])
+    connection.execute("select pg_advisory_xact_lock(%s)", [TIME_FACTS_LOCK])
 
 
 def facts_number(connection: psycopg.Connection) -> int:
