@@ -320,7 +320,7 @@ def test_the_socket_itself_is_vetted_before_it_connects(ctx):
         async with target, HttpExecutor(HERE) as executor:
             # As if a resolver had let it through.
             lax = GuardedResolver(Guard(["127.0.0.0/8"]), names(evil_test=["127.0.0.2"]))
-            executor._session(fresh=False).connector._resolver = lax
+            executor._connector(fresh=False)._resolver = lax
             return await executor.execute({"url": target.url(host="evil.test")}, ctx, 5)
 
     result = run(scenario())

@@ -148,7 +148,7 @@ def _fence_content(call_id: str, timestamp: int, fence: int, attempt: int, sched
 
 
 def _signatures(content: bytes, keys: Sequence[bytes]) -> str:
-    return " ".join("v1," + _mac(key, content) for key in keys)
+    return " ".join(["v1," + _mac(key, content) for key in keys])
 
 
 def _mac(key: bytes, content: bytes) -> str:
