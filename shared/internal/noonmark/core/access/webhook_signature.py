@@ -152,7 +152,7 @@ def _signatures(content: bytes, keys: Sequence[bytes]) -> str:
 
 
 def _mac(key: bytes, content: bytes) -> str:
-    return base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
+    return binascii.b2a_base64(hmac.digest(key, content, hashlib.sha256), newline=False).decode()
 
 
 def _header(headers: Mapping[str, str], name: str, form: re.Pattern[str]) -> str:
