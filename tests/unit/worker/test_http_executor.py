@@ -238,6 +238,102 @@ def test_a_request_lost_on_a_kept_connection_is_not_sent_again(ctx, method):
     assert len(target.requests) == 2
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", "POST", "PUT", "PATCH"])
+def test_a_request_without_a_body_says_so_where_a_server_expects_one(ctx, method):
+    target = Target(answer(200))
+    assert call(ctx, target, {"method": method}).ok
+    ((line, headers, _),) = target.requests
+    assert line == f"{method} / HTTP/1.1"
+    assert headers["accept"] == "*/*"
+    assert headers.get("content-length") == (None if method in {"GET", "HEAD", "OPTIONS"} else "0")
+    assert "connection" not in headers
+
+
+def test_headers_of_the_job_replace_those_that_clients_send(ctx):
+    target = Target()
+    given = {"accept": "text/csv", "ACCEPT-ENCODING": "gzip", "content-type": "text/x"}
+    assert call(ctx, target, {"headers": given, "body": "a"}).ok
+    ((_, headers, body),) = target.requests
+    assert (headers["accept"], headers["accept-encoding"], headers["content-type"]) == (
+        "text/csv",
+        "gzip",
+        "text/x",
+    )
+    assert (headers["content-length"], body) == ("1", b"a")
+
+
+def test_a_fresh_connection_is_closed_after_its_request(ctx):
+    target = Target()
+
+    async def scenario():
+        async with target, HttpExecutor(HERE) as executor:
+            for _ in range(2):
+                assert (await executor.execute({"url": target.url()}, ctx, 5, fresh=True)).ok
+
+    run(scenario())
+    assert target.connections == 2
+    assert all(headers["connection"] == "close" for _, headers, _ in target.requests)
+
+
+def test_responses_that_only_inform_precede_the_answer(ctx):
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+    result = call(ctx, Target(early + early + answer(200, b"ready")))
+    assert (result.status, result.body_excerpt) == (200, "ready")
+
+
+@pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304)])
+def test_a_response_that_has_no_body_is_complete_without_one(ctx, method, status):
+    target = Target(f"HTTP/1.1 {status} X\r\nContent-Length: 5\r\n\r\n".encode())
+
+    async def scenario():
+        async with target, HttpExecutor(HERE) as executor:
+            spec = {"url": target.url(), "method": method, "expected_status": [200, 204, 304]}
+            return [await executor.execute(spec, ctx, 5) for _ in range(2)]
+
+    assert [(result.ok, result.status, result.body_excerpt) for result in run(scenario())] == [
+        (True, status, "")
+    ] * 2
+    assert target.connections == 1
+
+
+def test_a_connection_is_not_kept_if_its_target_answered_before_it_read_the_request(ctx):
+    size, received, both = 20_000_000, [], asyncio.Event()
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK)
+        received.append(len(await reader.read()))
+        if len(received) == 2:
+            both.set()
+        writer.close()
+
+    async def scenario():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        async with HttpExecutor(HERE) as executor:
+            spec = {"url": url, "body": "x" * size}
+            results = [await executor.execute(spec, ctx, 5) for _ in range(2)]
+            await both.wait()
+        server.close()
+        return results
+
+    assert all(result.ok for result in run(scenario()))
+    # The rest of each was sent, and then its connection closed.
+    assert received == [size, size]
+
+
+def test_an_answer_in_chunks_is_read_to_its_end_and_keeps_the_connection(ctx):
+    chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    target = Target(chunks)
+
+    async def scenario():
+        async with target, HttpExecutor(HERE) as executor:
+            return [await executor.execute({"url": target.url()}, ctx, 5) for _ in range(2)]
+
+    assert [result.body_excerpt for result in run(scenario())] == ["abcde"] * 2
+    assert target.connections == 1
+
+
 def test_proxies_of_the_environment_are_not_used(ctx, monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -320,7 +416,7 @@ def test_the_socket_itself_is_vetted_before_it_connects(ctx):
         async with target, HttpExecutor(HERE) as executor:
             # As if a resolver had let it through.
             lax = GuardedResolver(Guard(["127.0.0.0/8"]), names(evil_test=["127.0.0.2"]))
-            executor._session(fresh=False).connector._resolver = lax
+            executor._connector(fresh=False)._resolver = lax
             return await executor.execute({"url": target.url(host="evil.test")}, ctx, 5)
 
     result = run(scenario())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import threading
 import time
@@ -19,6 +18,7 @@ from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.store.runs.finish import Outcome
 from noonmark.telemetry.logs import get_logger
 from noonmark.telemetry.routed_output import printing_for
+from noonmark.worker.time_limits import TimeLimit, TimeLimits
 
 _LONGEST_GAP_SECONDS: Final = 2.0
 """Of the time between two checks of a loop, so much counts at most."""
@@ -35,7 +35,7 @@ _log = get_logger()
 class _LoopClock:
     """The timeout of an attempt on an event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, limit: asyncio.Timeout) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: TimeLimit) -> None:
         self._loop = loop
         self._limit = limit
         self._postponed = 0.0
@@ -50,23 +50,17 @@ class _LoopClock:
         if more > 0 and ends_at is not None and not self._limit.expired():
             self._postponed += more
             attempt.began_at += more
-            self._reschedule(ends_at + more)
+            self._limit.reschedule(ends_at + more)
 
     def hold(self, attempt: RunningAttempt) -> None:
         """Stop the timeout."""
         attempt.began_at = 0.0
-        self._reschedule(None)
+        self._limit.reschedule(None)
 
     def start(self, attempt: RunningAttempt) -> None:
         """Start the timeout from the beginning."""
         attempt.began_at = time.monotonic()
-        self._reschedule(self._loop.time() + attempt.timeout_seconds)
-
-    def _reschedule(self, ends_at: float | None) -> None:
-        # An attempt that has ended keeps its clock until its task's callbacks run, and a timeout that is over
-        # refuses a change; nothing is left to time then.
-        with contextlib.suppress(RuntimeError):
-            self._limit.reschedule(ends_at)
+        self._limit.reschedule(self._loop.time() + attempt.timeout_seconds)
 
 
 class _RunTask(asyncio.Task[Outcome | None]):
@@ -112,6 +106,7 @@ class LoopExecutor:
         self._done = done
         self._closing = closing
         self._loop = uvloop.new_event_loop()
+        self._limits = TimeLimits(self._loop)
         self._tasks: dict[Any, asyncio.Task[Outcome | None]] = {}
         self._clocks: dict[Any, _LoopClock] = {}
         self._tick_at: float | None = None
@@ -261,7 +256,7 @@ class LoopExecutor:
         attempt.began_at = time.monotonic()
         self.running[attempt.key] = attempt
         try:
-            async with asyncio.timeout(attempt.timeout_seconds) as limit:
+            with self._limits.limit(attempt.timeout_seconds) as limit:
                 attempt.clock = self._clocks[attempt.key] = _LoopClock(self._loop, limit)
                 outcome = await self._execute(attempt)
                 if os.getpid() != self._process:

@@ -1,9 +1,8 @@
 """The client of HTTP jobs: sends one guarded request per attempt, and describes what went wrong.
 
 The guard checks three times: the URL, every address that its name resolves to, and the address of each socket
-just before it connects. Redirects are not followed, proxies of the environment are not used, cookies are not
-kept, and a request is never sent twice. A request whose failure would be final gets a new connection, because
-a kept one may be closed already at the other end.
+just before it connects. A request whose failure would be final gets a new connection, because a kept one may
+be closed already at the other end. `exchange.py` sends it, once.
 """
 
 from __future__ import annotations
@@ -11,27 +10,26 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
-from datetime import UTC
 from functools import lru_cache
 from importlib.metadata import version
 from ipaddress import ip_address
+from ssl import SSLContext
 from typing import Any, Final, Self
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
+from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from noonmark.core.kinds.http_request import BadRequestError, Target, parse_url
 from noonmark.handlers import Context
 from noonmark.worker.http.address_guard import AddressRefusedError, Guard
+from noonmark.worker.http.exchange import Destination, Sending, encode, exchange
 from noonmark.worker.http.name_lookup import NameLookup
-from noonmark.worker.http.request import Request, prepare
-from noonmark.worker.http.response import MAX_BODY_BYTES, HttpResult, judge, read_body
+from noonmark.worker.http.request import instant_text, prepare
+from noonmark.worker.http.response import HttpResult, judge
 from noonmark.worker.http.tls import tls_context
+from noonmark.worker.time_limits import TimeLimit, TimeLimits
 
 # Below the shortest common idle timeout of servers (5 s), because a request that is lost on a connection that
 # the server has just closed costs an attempt.
@@ -52,22 +50,11 @@ _CONNECTION_ERRORS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (aiohttp.ClientConnectorError, "no connection to {place}: {cause}"),
     (aiohttp.ServerDisconnectedError, "{place} closed the connection without a response"),
     (aiohttp.ClientPayloadError, "the response of {place} broke off: {cause}"),
-    (aiohttp.ClientResponseError, "the response of {place} is not valid HTTP: {cause}"),
+    (HttpProcessingError, "the response of {place} is not valid HTTP: {cause}"),
     (Exception, "the connection to {place} failed: {cause}"),
 )
 
 _parsed = lru_cache(maxsize=4096)(parse_url)
-
-
-@dataclass(slots=True)
-class _Sending:
-    """Whether a request had a connection: from then on, the target may have received it."""
-
-    before_send: Callable[[], None] | None
-    connected: bool = False
-
-
-_SENDING: ContextVar[_Sending] = ContextVar("sending")
 
 
 class HttpExecutor:
@@ -96,7 +83,10 @@ class HttpExecutor:
         self._names = NameLookup()
         self._lookup = lookup or self._names
         self._dns_cache_seconds = dns_cache_seconds
-        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._connectors: dict[bool, aiohttp.TCPConnector] = {}
+        self._limits: TimeLimits | None = None
+        # Without those that have TLS settings of their own, whose certificates would all stay in memory.
+        self._destination = lru_cache(maxsize=4096)(_destination)
 
     async def __aenter__(self) -> Self:
         return self
@@ -106,9 +96,9 @@ class HttpExecutor:
 
     async def close(self) -> None:
         """Close all connections; requests in flight fail."""
-        sessions, self._sessions = self._sessions, {}
-        for session in sessions.values():
-            await session.close()
+        connectors, self._connectors = self._connectors, {}
+        for connector in connectors.values():
+            await connector.close()
         self._names.close()
 
     async def execute(
@@ -138,53 +128,40 @@ class HttpExecutor:
             if target.is_address:
                 self._guard.check(target.host, target.port)
             request = prepare(spec, _own_headers(ctx))
-            url = _url(target)
             tls = spec.get("tls")
-            options = _tls_options(target, tls) if tls is not None else {}
+            destination = self._destination(target) if tls is None else _with_tls(target, tls)
         except (BadRequestError, AddressRefusedError) as error:
             return HttpResult(ok=False, error=f"not sent: {error}", refused=True)
         signature = sign(request.body or b"") if sign is not None else {}
-        options["headers"] = {**request.headers, **signature}
-        sending = _Sending(before_send)
-        _SENDING.set(sending)
+        data = encode(request, destination, signature, last=fresh)
+        sending = Sending(before_send)
         try:
-            async with asyncio.timeout(timeout_seconds):
-                return await self._send(self._session(fresh=fresh), target, url, request, options)
+            with self._limit(timeout_seconds):
+                response = await exchange(self._connector(fresh=fresh), destination, request, data, sending)
         except TimeoutError:
             error_text = f"{target.host} sent no complete response within {timeout_seconds:g} s"
-            return HttpResult(ok=False, error=error_text, timed_out=True, sent=sending.connected)
-        except aiohttp.InvalidURL:
-            # Raised before anything is sent; the same text does not become a valid URL later.
-            return HttpResult(ok=False, error="not sent: the url cannot be called", refused=True)
-        except (aiohttp.ClientError, OSError) as error:
+            return HttpResult(ok=False, error=error_text, timed_out=True, sent=sending.sent)
+        except (aiohttp.ClientError, HttpProcessingError, OSError) as error:
             refused = isinstance(getattr(error, "os_error", error), AddressRefusedError)
             text = _describe(error, target)[:1000]
-            return HttpResult(ok=False, error=text, refused=refused, sent=sending.connected)
+            return HttpResult(ok=False, error=text, refused=refused, sent=sending.sent)
+        return judge(request, target.host, response.status, response.headers, response.body)
 
-    async def _send(
-        self,
-        session: aiohttp.ClientSession,
-        target: Target,
-        url: URL,
-        request: Request,
-        options: Mapping[str, Any],
-    ) -> HttpResult:
-        async with session.request(
-            request.method, url, data=request.body, allow_redirects=False, **options
-        ) as response:
-            body = await read_body(response, request)
-        return judge(request, target.host, response, body)
+    def _limit(self, seconds: float) -> TimeLimit:
+        if self._limits is None:
+            self._limits = TimeLimits(asyncio.get_running_loop())
+        return self._limits.limit(seconds)
 
-    def _session(self, *, fresh: bool) -> aiohttp.ClientSession:
-        if fresh not in self._sessions:
+    def _connector(self, *, fresh: bool) -> aiohttp.TCPConnector:
+        if fresh not in self._connectors:
             # A kept connection cannot be tested: the reset of a target that has closed it comes only after
             # the request was written.
             keeping = {"force_close": True} if fresh else {"keepalive_timeout": _KEEPALIVE_SECONDS}
-            self._sessions[fresh] = self._open_session(keeping)
-        return self._sessions[fresh]
+            self._connectors[fresh] = self._open_connector(keeping)
+        return self._connectors[fresh]
 
-    def _open_session(self, keeping: Mapping[str, Any]) -> aiohttp.ClientSession:
-        connector = _WatchedConnector(
+    def _open_connector(self, keeping: Mapping[str, Any]) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(
             resolver=GuardedResolver(self._guard, self._lookup),
             use_dns_cache=self._dns_cache_seconds > 0,
             ttl_dns_cache=self._dns_cache_seconds,
@@ -193,43 +170,11 @@ class HttpExecutor:
             limit=0,
             **keeping,
         )
-        session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-            trust_env=False,
-            read_bufsize=MAX_BODY_BYTES,
-        )
-        # aiohttp repeats an idempotent request when a reused connection breaks. That would be two calls
-        # under one fence; there is no public option (a test checks this one).
-        session._retry_connection = False  # noqa: SLF001
-        return session
 
     def _vetted_socket(self, info: tuple[Any, ...]) -> socket.socket:
         family, kind, protocol, _, place = info
         self._guard.check(place[0], place[1])
         return socket.socket(family, kind, protocol)
-
-
-class _WatchedConnector(aiohttp.TCPConnector):
-    """Records that a request has its connection: from then on it may have reached the target."""
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the base class has it
-    ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        sending = _SENDING.get()
-        if sending.before_send is not None:
-            try:
-                sending.before_send()
-            except BaseException:
-                connection.release()
-                raise
-        sending.connected = True
-        return connection
 
 
 class GuardedResolver(AbstractResolver):
@@ -293,13 +238,28 @@ def _url(target: Target) -> URL:
         raise BadRequestError(f"the url cannot be called: {error}") from error
 
 
-def _tls_options(target: Target, tls: Mapping[str, Any]) -> dict[str, Any]:
+def _destination(
+    target: Target, context: SSLContext | bool = True, server_name: str | None = None
+) -> Destination:
+    """Return where the requests of a target go.
+
+    Raises:
+        BadRequestError: the client library does not accept the URL, so it can never be sent.
+    """
+    url = _url(target)
+    try:
+        connect = aiohttp.ClientRequest(
+            "GET", url, loop=asyncio.get_running_loop(), ssl=context, server_hostname=server_name
+        )
+    except aiohttp.InvalidURL:
+        raise BadRequestError("the url cannot be called") from None
+    return Destination(connect, url.raw_path_qs, connect.headers["Host"])
+
+
+def _with_tls(target: Target, tls: Mapping[str, Any]) -> Destination:
     if target.scheme != "https":
         raise BadRequestError("tls is set, but the url is not https")
-    options: dict[str, Any] = {"ssl": tls_context(tls)}
-    if tls.get("server_name") is not None:
-        options["server_hostname"] = tls["server_name"]
-    return options
+    return _destination(target, tls_context(tls), tls.get("server_name"))
 
 
 def _target_of(spec: object) -> Target:
@@ -319,7 +279,7 @@ def _own_headers(ctx: Context) -> dict[str, str]:
         "Noonmark-Run-Id": run_id,
         "Noonmark-Attempt": str(ctx.attempt),
         "Noonmark-Fence": str(ctx.fence),
-        "Noonmark-Scheduled-For": ctx.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "Noonmark-Scheduled-For": instant_text(ctx.scheduled_for),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import psycopg
 
@@ -57,9 +57,13 @@ class HttpKind:
         """
         try:
             spec = self._resolve(attempt)
-            async with without_timeout(attempt):
-                keys = await self._keys.of(attempt.run.namespace)
-                token = await self._open_callback(attempt, spec)
+            keys, token = self._keys.cached(attempt.run.namespace), None
+            if keys is None or _wants_callback(spec):
+                async with without_timeout(attempt):
+                    keys = await self._keys.of(attempt.run.namespace)
+                    token = await self._open_callback(attempt, spec)
+            elif attempt.deadline_seconds is not None:
+                attempt.start_clock()
         except SecretError as error:
             return failed(attempt, f"not sent: {error}", failure=Failure(retryable=error.retryable))
         except psycopg.Error as error:
@@ -95,7 +99,7 @@ class HttpKind:
         return self._secrets.fill(attempt, spec)
 
     async def _open_callback(self, attempt: RunningAttempt, spec: object) -> str | None:
-        if not isinstance(spec, Mapping) or spec.get("callback") is None:
+        if not _wants_callback(spec):
             return None
         token = await self._callbacks.open(attempt)
         if token is None:
@@ -106,6 +110,10 @@ class HttpKind:
         return token
 
 
+def _wants_callback(spec: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(spec, Mapping) and spec.get("callback") is not None
+
+
 class _Taken(Exception):  # noqa: N818 - an event, not a fault
     """This worker does not own the run any more."""
 
@@ -113,11 +121,11 @@ class _Taken(Exception):  # noqa: N818 - an event, not a fault
 def _headers(
     attempt: RunningAttempt, keys: Sequence[bytes], token: str | None, body: bytes
 ) -> Mapping[str, str]:
-    headers = {
-        **signature_headers(attempt, keys, body),
-        **trace_headers(attempt, attempt.payload.get("headers")),
-    }
-    return headers if token is None else {**headers, "Noonmark-Callback-Token": token}
+    headers = signature_headers(attempt, keys, body)
+    headers.update(trace_headers(attempt, attempt.payload.get("headers")))
+    if token is not None:
+        headers["Noonmark-Callback-Token"] = token
+    return headers
 
 
 def _verdict(attempt: RunningAttempt, result: HttpResult, *, waits: bool) -> Outcome:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -17,6 +19,8 @@ _FIELDS: Final = (
 )
 _KNOWN: Final = frozenset(_FIELDS)
 _USUAL: Final = ["200-299"]
+_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _STATUS_RANGE: Final = re.compile(r"([1-5][0-9]{2})-([1-5][0-9]{2})")
 _STATUS_CLASS: Final = re.compile(r"([1-5])xx", re.IGNORECASE)
 
@@ -28,6 +32,7 @@ class Request:
     Attributes:
         method: upper case.
         headers: those of the job and our own.
+        defaults: the lines of headers that clients send and this job does not set.
         body: the bytes to send; None sends no body.
         expected: inclusive ranges of status codes.
         conditions: what the JSON of the response must contain.
@@ -37,6 +42,7 @@ class Request:
 
     method: str
     headers: Mapping[str, str]
+    defaults: str
     body: bytes | None
     expected: tuple[tuple[int, int], ...]
     conditions: tuple[Condition, ...] = ()
@@ -53,6 +59,12 @@ class Request:
         return " or ".join(str(low) if low == high else f"{low} to {high}" for low, high in self.expected)
 
 
+@lru_cache(maxsize=1024)
+def instant_text(instant: datetime) -> str:
+    """Return an instant as headers have it. Many runs have the same."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
     """Check a job's payload and build the request.
 
@@ -66,8 +78,8 @@ def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
     Raises:
         BadRequestError: a field is not valid; the message names it.
     """
-    unknown = sorted(map(str, spec.keys() - _KNOWN))
-    if unknown:
+    if not spec.keys() <= _KNOWN:
+        unknown = sorted(map(str, spec.keys() - _KNOWN))
         raise BadRequestError(f"unknown field {', '.join(unknown)}; an HTTP job has {', '.join(_FIELDS)}")
     method = check_method(spec.get("method") or "POST")
     headers = check_headers(spec.get("headers") or {})
@@ -82,12 +94,24 @@ def prepare(spec: Mapping[str, Any], own_headers: Mapping[str, str]) -> Request:
     return Request(
         method,
         headers,
+        _defaults(method, body, named),
         body,
         _expected(spec.get("expected_status")),
         parse_conditions(spec.get("success") or None),
         spec.get("keep_body") is True,
         spec.get("callback") is not None,
     )
+
+
+def _defaults(method: str, body: bytes | None, named: Collection[str]) -> str:
+    lines = "" if "accept" in named else "Accept: */*\r\n"
+    if body is not None:
+        return f"{lines}Content-Length: {len(body)}\r\n"
+    if method in _WITHOUT_BODY:
+        return lines
+    if method in _WITH_BODY and "content-type" not in named:
+        lines += "Content-Type: application/octet-stream\r\n"
+    return f"{lines}Content-Length: 0\r\n"
 
 
 def _encoded(body: object) -> tuple[bytes | None, str]:

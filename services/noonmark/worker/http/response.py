@@ -81,31 +81,31 @@ class Body:
         return self.data[:limit].decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-async def read_body(response: aiohttp.ClientResponse, request: Request) -> Body:
+async def read_body(payload: aiohttp.StreamReader, request: Request) -> Body:
     """Read a body up to the limit, decoding it on the way; the rest costs neither time nor memory."""
     cap = MAX_JUDGED_BYTES if request.conditions or request.keep_body else MAX_BODY_BYTES
     wanted = cap if request.conditions or request.keep_body else EXCERPT_BYTES
     data = bytearray()
     read = 0
-    async for chunk in response.content.iter_any():
+    # Most bodies are short, and have arrived with the head.
+    while not payload.at_eof():
+        chunk = await payload.readany()
         read += len(chunk)
         data += chunk[: wanted - len(data)]
         if read > cap:
-            response.close()
             return Body(bytes(data), truncated=True)
     return Body(bytes(data), truncated=False)
 
 
-def judge(request: Request, host: str, response: aiohttp.ClientResponse, body: Body) -> HttpResult:
+def judge(request: Request, host: str, status: int, headers: Mapping[str, str], body: Body) -> HttpResult:
     """Evaluate a response, complete or cut at the limit."""
-    status = response.status
     error = _status_error(request, host, status)
     if error is None and request.conditions and not (request.callback and status == 202):
         missed = _missed(request, body)
         error = None if missed is None else f"{host} answered {status}, but {missed}"
     retry_after = None
     if status in _WITH_RETRY_AFTER:
-        retry_after = _retry_after(response.headers)
+        retry_after = _retry_after(headers)
     return HttpResult(
         ok=error is None,
         status=status,

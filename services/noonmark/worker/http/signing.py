@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC
 from functools import partial
 from typing import Final
 
@@ -13,6 +12,7 @@ from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.core.access.webhook_signature import read_secret, sign, sign_fence
 from noonmark.store.access.signing_keys import ensure_signing_keys
 from noonmark.telemetry.logs import get_logger
+from noonmark.worker.http.request import instant_text
 from noonmark.worker.kinds.lookups import PostgresLookups
 
 REFRESH_SECONDS: Final = 15.0
@@ -41,14 +41,24 @@ class SigningKeys:
         Raises:
             psycopg.Error: the database is down, and no keys are cached.
         """
+        cached = self.cached(namespace)
+        return cached if cached is not None else await asyncio.shield(self._reader(namespace))
+
+    def cached(self, namespace: str) -> Sequence[bytes] | None:
+        """Return the keys without waiting, and have old ones read again; None if they were never read."""
         found = self._cached.get(namespace)
-        if found is not None and time.monotonic() < found[0]:
-            return found[1]
+        if found is None:
+            return None
+        if time.monotonic() >= found[0]:
+            self._reader(namespace)
+        return found[1]
+
+    def _reader(self, namespace: str) -> asyncio.Task[list[bytes]]:
         task = self._reading.get(namespace)
         if task is None:
             task = self._reading[namespace] = asyncio.create_task(self._read(namespace))
             task.add_done_callback(partial(self._read_again, namespace))
-        return found[1] if found is not None else await asyncio.shield(task)
+        return task
 
     async def _read(self, namespace: str) -> list[bytes]:
         keys = await self._lookups.call(partial(ensure_signing_keys, namespace=namespace))
@@ -70,7 +80,7 @@ class SigningKeys:
         _log.warning("signing_keys_not_read", namespace=namespace, error=str(error).strip())
 
 
-def signature_headers(attempt: RunningAttempt, keys: Sequence[bytes], body: bytes) -> Mapping[str, str]:
+def signature_headers(attempt: RunningAttempt, keys: Sequence[bytes], body: bytes) -> dict[str, str]:
     """Return the headers that sign one attempt of a run.
 
     Their time is the database's at the start of the attempt, plus the time that has passed since, so
@@ -88,7 +98,7 @@ def signature_headers(attempt: RunningAttempt, keys: Sequence[bytes], body: byte
             keys,
             fence=attempt.fence,
             attempt=run.attempt,
-            scheduled_for=run.scheduled_for.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+            scheduled_for=instant_text(run.scheduled_for),
         ),
     }
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from random import Random
 from typing import Final
+
+import orjson
 
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.secrets import SecretError
 from noonmark.core.failures import NO_FACTS, Failure, exception_names
 from noonmark.core.next_state import REJECTED, NextState, after_failure
 from noonmark.core.raised_at import raised_at
-from noonmark.core.retry import Dead, snooze, within_age
-from noonmark.core.states import BY_HANDLER, AttemptOutcome, RunState
+from noonmark.core.retry import Dead, policy_of_row, snooze, within_age
+from noonmark.core.states import BY_HANDLER, AttemptOutcome, DeliverySemantics, RunState
 from noonmark.handlers.exceptions import Cancel, Discard, Retry, RunSignal, Snooze
 from noonmark.handlers.results import ResultError, encode_result
 from noonmark.store.runs.finish import Outcome
@@ -66,7 +69,20 @@ def failed(
 
 def is_final(attempt: RunningAttempt, failure: Failure) -> bool:
     """Return whether the run would not be tried again after this failure."""
-    return _after_failure(attempt, AttemptOutcome.FAILED, failure).state is not RunState.RETRYING
+    if attempt.stop_requested or attempt.deadline_seconds is not None or "max_age_seconds" in attempt.retry:
+        return _after_failure(attempt, AttemptOutcome.FAILED, failure).state is not RunState.RETRYING
+    # Kinds ask before every request; the answer is the same for all runs with this policy.
+    stored = orjson.dumps(attempt.retry, option=orjson.OPT_SORT_KEYS)
+    return _is_final_at_any_age(stored, attempt.run.attempt, attempt.delivery, failure)
+
+
+@lru_cache(maxsize=1024)
+def _is_final_at_any_age(stored: bytes, attempt: int, delivery: DeliverySemantics, failure: Failure) -> bool:
+    policy = policy_of_row(orjson.loads(stored))
+    following = after_failure(
+        AttemptOutcome.FAILED, failure, policy=policy, attempt=attempt, delivery=delivery, rng=_rng
+    )
+    return following.state is not RunState.RETRYING
 
 
 def raised(attempt: RunningAttempt, error: BaseException, *, unknown: bool = False) -> Outcome:

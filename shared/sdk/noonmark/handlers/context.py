@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 from uuid import UUID
@@ -83,9 +84,8 @@ class Context:
 
         Printable ASCII, valid in an HTTP header.
         """
-        instant = self.scheduled_for.astimezone(UTC).isoformat(timespec="microseconds")
-        request = quote(self.request_id, safe="-._~:")
-        return f"{self.job_id}/{instant.removesuffix('+00:00')}Z/{self.origin}/{request}"
+        request = quote(self.request_id, safe="-._~:") if self.request_id else ""
+        return f"{self.job_id}/{_instant_text(self.scheduled_for)}/{self.origin}/{request}"
 
     @property
     def logger(self) -> FilteringBoundLogger:
@@ -203,6 +203,12 @@ class Context:
     def bind_transaction(self, opens: OpenTransaction) -> None:
         """Set what `transaction` opens; tests of handlers can pass their own connection."""
         self._transaction = opens
+
+
+@lru_cache(maxsize=1024)
+def _instant_text(instant: datetime) -> str:
+    """Return an instant as keys have it. Many runs have the same."""
+    return instant.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 _FACTS: Final = tuple(one.name for one in fields(Context) if not one.name.startswith("_"))

@@ -148,11 +148,11 @@ def _fence_content(call_id: str, timestamp: int, fence: int, attempt: int, sched
 
 
 def _signatures(content: bytes, keys: Sequence[bytes]) -> str:
-    return " ".join("v1," + _mac(key, content) for key in keys)
+    return " ".join(["v1," + _mac(key, content) for key in keys])
 
 
 def _mac(key: bytes, content: bytes) -> str:
-    return base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
+    return binascii.b2a_base64(hmac.digest(key, content, hashlib.sha256), newline=False).decode()
 
 
 def _header(headers: Mapping[str, str], name: str, form: re.Pattern[str]) -> str:

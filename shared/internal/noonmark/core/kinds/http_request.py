@@ -186,6 +186,8 @@ def check_headers(headers: object) -> dict[str, str]:
     """
     if not isinstance(headers, Mapping):
         raise BadRequestError("headers must be an object of names and values")
+    if not headers:
+        return {}
     if len(headers) > MAX_HEADERS:
         raise BadRequestError(f"{len(headers)} headers are too many; {MAX_HEADERS} are allowed")
     checked: dict[str, str] = {}
