@@ -277,7 +277,7 @@ class Filled:
             "claim_alike": {**due, **self.groups, "kind": 1, "zone_data": "none", "arrays": True},
             "claim_alike zoned": {
                 **(due | self.groups),
-                **{"kind": 3, "zone_data": zone_data_version(), "arrays": False},
+                "kind": 3, "zone_data": zone_data_version(), "arrays": False,
             },
             "claim_run_timers retries": {**due, "lane": 2, "kind": 2},
             "read_next_timers": {"shards": list(EVERY_SHARD)},
