@@ -16,6 +16,7 @@ from noonmark.core.states import Lane, Overlap, RunState, TimerKind
 from noonmark.store.claims.planned_runs import ClaimResult, Planning, TimerPlan
 from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import DueTimer, row_of
+from noonmark.store.limits.slots import keep_own_slots
 from noonmark.store.schedules.time_facts import share_time_facts
 
 _GROUPS: Final = 16
@@ -25,7 +26,8 @@ _SAMPLE: Final = 8
 """One in so many timers of a claim is read to find the groups."""
 
 _USUAL_OVERLAPS: Final = (Overlap.ALLOW, Overlap.SKIP)
-"""Under the other rules, runs may wait already for the slot that is free now."""
+"""Under the other rules, runs may wait already for the slot that is free now, and a row in `slots` must name
+the run that holds it."""
 
 
 class AlikeClaim(NamedTuple):
@@ -56,6 +58,7 @@ def claim_alike(
             groups = _plain_groups(connection, where, share, plan)
             if not groups:
                 return AlikeClaim(ClaimResult(), others=True)
+            keep_own_slots(connection)
             row = connection.execute(
                 planned_once("claim_alike"),
                 {
@@ -101,6 +104,7 @@ def _is_plain(timer: DueTimer, planned: TimerPlan) -> bool:
         and run.start_by is None
         and not run.limits
         and (not run.wants_slot or run.overlap in _USUAL_OVERLAPS)
+        and planned.after_at in {None, run.scheduled_for}
     )
 
 
@@ -113,6 +117,7 @@ def _columns(groups: Sequence[tuple[DueTimer, TimerPlan]]) -> dict[str, object]:
         "policies": [timer.policy for timer, _ in groups],
         "takes_slot": [planned.runs[0].wants_slot for _, planned in groups],
         "next_at": [planned.next_at for _, planned in groups],
-        "next_after_at": [planned.after_at for _, planned in groups],
+        # Also where nothing else needs it: it says which run holds the slot.
+        "next_after_at": [timer.scheduled_for for timer, _ in groups],
         "next_after_offset": [planned.after_offset for _, planned in groups],
     }

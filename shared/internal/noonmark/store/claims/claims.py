@@ -18,6 +18,7 @@ import psycopg
 from noonmark.core.faults import hit
 from noonmark.core.states import Lane, TimerKind
 from noonmark.store.claims.alike import claim_alike
+from noonmark.store.claims.kept_slots import keep_slots
 from noonmark.store.claims.planned_runs import ClaimResult, Planning, TimerPlan, carry_out
 from noonmark.store.database.columns import span
 from noonmark.store.database.planned_once import planned_once
@@ -245,7 +246,7 @@ def claim_planned(
                 },
             ).fetchall()
         plan.prepare(connection, timers)
-        plans = _plan_some(timers, plan)
+        plans = keep_slots(connection, _plan_some(timers, plan))
         result = carry_out(
             connection, lane, plans, topics=topics, install_shards=install_shards, named=named, arrays=arrays
         )

@@ -41,6 +41,7 @@ PLANNED_ONCE: Final = (
     "insert_inbox",
     "insert_jobs",
     "insert_runs",
+    "keep_slots",
     "list_due_plans",
     "lock_planned_timers",
     "read_next_timers",

@@ -1,7 +1,8 @@
--- Claims due timers whose plan is that of a group: one run now, and the next instant. It writes slots, runs and outbox rows and
--- advances the timers, in one statement. A timer belongs to a group if all is equal that decides its plan. The others stay as
--- they are, among them those whose job has a limit of runs, was just resumed, or whose slot another run holds, and those of
--- namespaces with a cap: `found` less `claimed` is their number.
+-- Claims due timers whose plan is that of a group: one run now, and the next instant. It writes runs and outbox rows and advances
+-- the timers, in one statement. A run that takes its job's slot needs no row for that: `after_at` of the timer is its instant.
+-- A timer belongs to a group if all is equal that decides its plan. The others stay as they are, among them those whose job has a
+-- limit of runs, was just resumed, or whose slot another run holds, and those of namespaces with a cap: `found` less `claimed` is
+-- their number.
 -- Pause, cancel and edit lock timers before jobs, so a job read here cannot change until the commit. Zoned timers (kind 3) need
 -- the active version of the zone data, see `lock_planned_timers`. There is no ON CONFLICT, which needs a WAL record more for each
 -- row: if a run or a slot exists already, nothing is written, and the timers are planned one by one.
@@ -33,7 +34,12 @@ with due as materialized (
     left join lateral (
         select true as held from slots where key = due.job_id and slot_no = 0 offset 0
     ) as slot on plan.takes_slot
-    where slot.held is null and job.state = 'active' and due.runs_left is null
+    left join lateral (
+        select true as unfinished from runs
+        where job_id = due.job_id and scheduled_for = due.after_at and origin = 'schedule' and request_id = '' and holds_slot
+          and finished_at is null offset 0
+    ) as last_run on plan.takes_slot and due.after_at is not null
+    where slot.held is null and last_run.unfinished is null and job.state = 'active' and due.runs_left is null
       and (job.resumed_at is null or job.resumed_at <= due.scheduled_for)
       and due.namespace not in (select name from namespaces where max_in_flight is not null)
 ), started as (
@@ -44,9 +50,6 @@ with due as materialized (
     where timers.ctid = alike.place
     returning noonmark_uuid7() as id, alike.takes_slot, alike.scheduled_for, alike.job_id, alike.job_version, alike.shard,
               alike.namespace, alike.pool
-), slotted as (
-    insert into slots (key, slot_no, run_id, taken_at)
-    select job_id, 0, id, noonmark_now() from started where takes_slot order by job_id
 ), made as (
     insert into runs (id, scheduled_for, queued_at, job_id, job_version, fence, lane, shard, zone_data, state, origin,
                       holds_slot, namespace, pool)
