@@ -174,6 +174,18 @@ def test_a_claim_that_has_the_timer_refuses_the_slot_to_others(world, held):
         assert acquire_slots(other, [(uuid7(), job_id)]) == set()
 
 
+def test_a_job_that_gets_another_rule_now_gives_no_slot(world, held):
+    """With the rule that the edit brings, a claim without a row could come before the commit of the slot."""
+    job_id, run_id = held
+    finish(world, run_id)
+    world.db.execute('update jobs set policy = \'{"overlap": "queue_one"}\' where id = %s', [job_id])
+    other, mine = world.another(), uuid7()
+    with world.db.transaction():
+        world.db.execute('update jobs set policy = \'{"overlap": "skip"}\' where id = %s', [job_id])
+        assert acquire_slots(other, [(mine, job_id)]) == set()
+    assert acquire_slots(other, [(mine, job_id)]) == {mine}
+
+
 def test_a_slot_that_another_session_acquires_leaves_the_timer_for_later(world, held):
     job_id, run_id = held
     finish(world, run_id)

@@ -12,15 +12,20 @@ create function noonmark_rowless_holder(job uuid, instant timestamptz) returns u
 $$;
 
 -- Before a run acquires a slot: refuses it if another run holds it without a row, and writes the row of that run. Claims without
--- a row are for jobs that skip overlaps: a lock on the timer keeps them away until the commit. What a claim or the run's worker
--- has locked now is refused: callers try again.
+-- a row are for jobs that skip overlaps: locks on the job, which gets no other rule meanwhile, and on its timer keep them away
+-- until the commit. What another session has locked now is refused, and callers try again: waiting here could be a deadlock.
 create function noonmark_refuse_held_slot() returns trigger
     language plpgsql as $$
 declare
+    skips boolean;
     instant timestamptz;
     holder uuid;
 begin
-    if exists (select from jobs where id = new.key and policy ->> 'overlap' = 'skip') then
+    select policy ->> 'overlap' = 'skip' into skips from jobs where id = new.key for share skip locked;
+    if not found and exists (select from jobs where id = new.key) then
+        return null;
+    end if;
+    if skips then
         perform from timers where job_id = new.key and kind in (1, 3) for share skip locked;
         if not found and exists (select from timers where job_id = new.key and kind in (1, 3)) then
             return null;
