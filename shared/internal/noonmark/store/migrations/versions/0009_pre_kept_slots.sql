@@ -74,6 +74,8 @@ begin
 end
 $$;
 
+revoke execute on function noonmark_refuse_held_slot(), noonmark_keep_slot() from public;
+
 create trigger slots_refused before insert on slots for each row
     when (current_setting('noonmark.keeps_slots', true) is distinct from 'yes')
     execute function noonmark_refuse_held_slot();
