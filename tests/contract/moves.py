@@ -56,6 +56,7 @@ STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
 """Every statement that updates `runs`."""
 
 STATEMENT_BIRTHS: Final[dict[str, frozenset[RunState]]] = {
+    "claim_alike": frozenset({S.QUEUED}),
     "claim_once": frozenset({S.QUEUED}),
     "create_jobs": frozenset({S.QUEUED}),
     "insert_immediate_runs": frozenset({S.QUEUED}),

@@ -32,6 +32,7 @@ ROW_CLASSES = {
     "redrive_runs": row_types.ChangedRun,
     "discard_runs": row_types.ChangedRun,
     "requeue_lost_runs": row_types.ChangedRun,
+    "list_due_plans": row_types.DueTimer,
     "lock_planned_timers": row_types.DueTimer,
     "lock_due_timers_of_job": row_types.DueTimer,
     "list_zone_data": Release,
@@ -175,5 +176,11 @@ def test_no_statement_joins_a_queue_or_limits_inside_in():
 
 
 def test_locking_reads_of_queues_skip_what_is_locked():
-    for name in ("claim_once", "lock_planned_timers", "claim_run_timers", "lock_orphaned_batches"):
+    for name in (
+        "claim_once",
+        "claim_alike",
+        "lock_planned_timers",
+        "claim_run_timers",
+        "lock_orphaned_batches",
+    ):
         assert "skip locked" in statement(name)

@@ -104,6 +104,8 @@ def read_ledger(
     found.zone_releases = {row[0] for row in rows("select id from zone_data")}
     both = (
         f"select run_id::text from slots where {mine} union select run_id::text from limit_slots where {mine}"
+        " union select holder::text from timers, noonmark_rowless_holder(job_id, after_at) as holder"
+        " where kind in (1, 3) and holder is not null"
     )
     found.slot_holders = {row[0] for row in rows(both)}
     found.timers = {row[0]: row[1] for row in rows(f"select run_id::text, fire_at from timers where {mine}")}

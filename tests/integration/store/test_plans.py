@@ -234,6 +234,28 @@ class Filled:
         )
         self.started_at = self.world.value("select min(started_at) from runs")
 
+    @property
+    def groups(self) -> dict[str, Any]:
+        """Two plans, one of them of timers that are due."""
+        schedule = self.world.value("select schedule::text from jobs where schedule is not null limit 1")
+        at, after_at = self.world.db.execute(
+            "select scheduled_for, after_at from timers where kind = 1 limit 1"
+        ).fetchone()
+        next_at = self.started_at + timedelta(hours=1)
+        return {
+            "at": [at, next_at],
+            "after_at": [after_at, None],
+            "after_offset": [3600, None],
+            "schedules": [schedule, schedule],
+            "policies": [None, "{}"],
+            "takes_slot": [True, False],
+            "next_at": [next_at, next_at],
+            "next_after_at": [at, None],
+            "next_after_offset": [3600, None],
+            "lane": 1,
+            "named": False,
+        }
+
     def cases(self) -> dict[str, dict[str, Any]]:
         me = self.worker._asdict()
         queued, running = span(self.queued), span(self.running)
@@ -252,6 +274,15 @@ class Filled:
             "claim_once named": {**due, "lane": 0, "named": True, "arrays": False},
             "lock_planned_timers": {**due, "lane": 1, "kind": 1, "zone_data": "none"},
             "lock_planned_timers zoned": {**due, "lane": 1, "kind": 3, "zone_data": zone_data_version()},
+            "keep_slots": {"job_ids": jobs, "instants": [row[1] for row in self.queued]},
+            "list_due_plans": {**due, "lane": 1, "kind": 1, "groups": 16},
+            "claim_alike": {**due, **self.groups, "kind": 1, "zone_data": "none", "arrays": True},
+            "claim_alike zoned": {
+                **(due | self.groups),
+                "kind": 3,
+                "zone_data": zone_data_version(),
+                "arrays": False,
+            },
             "claim_run_timers retries": {**due, "lane": 2, "kind": 2},
             "read_next_timers": {"shards": list(EVERY_SHARD)},
             **self.cases_of_looks(jobs),

@@ -1,7 +1,8 @@
 """The trigger's claim: due timers become runs and outbox rows, each lane in one transaction.
 
-One-time instants without rules are claimed in Postgres alone. The others are locked, planned in Python
-(`noonmark.core.planning.plan`, cached), and written back in batches.
+One-time instants without rules are claimed in Postgres alone, as are recurring instants that share a plan
+(`alike.py`). The others are locked, planned in Python (`noonmark.core.planning.plan`, cached), and written
+back in batches.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import psycopg
 
 from noonmark.core.faults import hit
 from noonmark.core.states import Lane, TimerKind
+from noonmark.store.claims.alike import claim_alike
+from noonmark.store.claims.kept_slots import keep_slots
 from noonmark.store.claims.planned_runs import ClaimResult, Planning, TimerPlan, carry_out
 from noonmark.store.database.columns import span
 from noonmark.store.database.planned_once import planned_once
@@ -211,7 +214,7 @@ def claim_planned(
     named: bool = False,
     arrays: bool = False,
 ) -> ClaimResult:
-    """Claim due timers that need planning.
+    """Claim due timers that need planning: first groups that share a plan, then the others one by one.
 
     Args:
         connection: no transaction is open.
@@ -225,9 +228,12 @@ def claim_planned(
         named: whether the result lists the new runs.
         arrays: whether a row of the outbox has several runs.
     """
+    alike = claim_alike(connection, lane, shards, limit, kind=kind, plan=plan, named=named, arrays=arrays)
+    if not alike.others:
+        return alike.result
     with connection.transaction():
         if kind is TimerKind.ZONED and not share_time_facts(connection):
-            return ClaimResult()  # zone data or a calendar is being changed: claimed in the next round
+            return alike.result  # zone data or a calendar is being changed: claimed in the next round
         with connection.cursor(row_factory=row_of(DueTimer)) as cursor:
             timers = cursor.execute(
                 planned_once("lock_planned_timers"),
@@ -240,12 +246,15 @@ def claim_planned(
                 },
             ).fetchall()
         plan.prepare(connection, timers)
-        plans = _plan_some(timers, plan)
+        plans = keep_slots(connection, _plan_some(timers, plan))
         result = carry_out(
             connection, lane, plans, topics=topics, install_shards=install_shards, named=named, arrays=arrays
         )
         hit("trigger.before_commit")
     hit("trigger.after_commit")
+    result.claimed += alike.result.claimed
+    result.queued += alike.result.queued
+    result.made += alike.result.made
     return result
 
 

@@ -14,6 +14,14 @@ _FEW: Final = 20
 """So many slots cost less with ON CONFLICT than with a savepoint."""
 
 
+def keep_own_slots(connection: psycopg.Connection) -> None:
+    """Take over, until the open transaction ends, what triggers of the database do about slots without a row.
+
+    They write the row of such a run in `slots` when its timer moves or another run wants its slot.
+    """
+    connection.execute("select set_config('noonmark.keeps_slots', 'yes', true)")
+
+
 def acquire_slots(connection: psycopg.Connection, runs: Iterable[tuple[UUID, UUID]]) -> set[UUID]:
     """Acquire the overlap slot of the job of each (run, job) pair; return the runs that got one.
 

@@ -121,10 +121,12 @@ def record(
     for fence, group in plain.items():
         count, finished_at, exceptions = _write_plain(connection, identity, fence, group)
         if is_uniform and count == len(group) and not exceptions:
+            holders = [(outcome.run.id, outcome.run.job_id) for outcome in outcomes if outcome.run.holds_slot]
+            freed = release_slots(connection, holders)
             announce(connection, topics, _succeeded(outcomes, finished_at), shards=shards)
             if ended_batches:
                 delete_batches(connection, ended_batches)
-            return Recorded(plain=outcomes)
+            return Recorded(plain=outcomes, freed=freed)
         rows = exceptions or [(outcome.run.id, RunState.SUCCEEDED.value) for outcome in group]
         if count:
             written.update((attempt_key(run_id, fence), (state, finished_at)) for run_id, state in rows)
@@ -193,7 +195,7 @@ def _by_plainness(outcomes: Sequence[Outcome]) -> tuple[dict[int, list[Outcome]]
 
 
 def _are_uniform(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether nothing but states and events must be written: all have succeeded, under one fence."""
+    """Return whether only states, events and slots must be written: all have succeeded, under one fence."""
     fence = outcomes[0].fence if outcomes else 0
     # To look up a member of an enum costs as much as the comparison.
     succeeded, attempt_succeeded = RunState.SUCCEEDED, AttemptOutcome.SUCCEEDED
@@ -204,7 +206,6 @@ def _are_uniform(outcomes: Sequence[Outcome]) -> bool:
             or outcome.fence != fence
             or outcome.extras is not None
             or outcome.attempt_outcome is not attempt_succeeded
-            or outcome.run.holds_slot
         ):
             return False
     return bool(outcomes)
