@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from noonmark.core.cron.expression import parse_cron
 from noonmark.core.cron.foreign import translation
@@ -190,3 +192,38 @@ def test_an_event_without_a_translation_says_why(text: str, why: str) -> None:
 )
 def test_what_systemd_would_refuse_is_not_translated(text: str) -> None:
     assert on_calendar(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["0-/", "99..-/31", "Tue..Fri /0~990", "Mon /0-/02026", "FriTue 12~,", "*-*-,", "Mon.. 9:00"]
+)
+def test_what_is_only_like_a_calendar_event_is_none(text: str) -> None:
+    assert on_calendar(text) is None
+
+
+_PIECES = [
+    "0",
+    "1",
+    "5",
+    "31",
+    "12",
+    "2026",
+    "*",
+    "/",
+    "-",
+    "~",
+    ",",
+    "..",
+    ":",
+    " ",
+    "Mon",
+    "Tue..Fri",
+    "UTC",
+    "99",
+]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=10).map("".join))
+@settings(max_examples=500, deadline=None)
+def test_any_text_of_the_pieces_of_calendar_events_has_an_answer(text: str) -> None:
+    on_calendar(text)

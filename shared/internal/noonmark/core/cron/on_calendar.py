@@ -19,9 +19,10 @@ _SHORTHANDS: Final = {
     "yearly": "0 0 1 1 *",
     "annually": "0 0 1 1 *",
 }
-_DAY: Final = "(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*"
+_DAY: Final = "(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?"
 _DAYS: Final = re.compile(rf"{_DAY}(?:(?:\.\.|-|,){_DAY})*,?", re.IGNORECASE)
-_PART: Final = r"[\d*,./]+"
+_ITEM: Final = r"(?:\*|\d+(?:\.\.\d+)?)(?:/\d+)?"
+_PART: Final = rf"{_ITEM}(?:,{_ITEM})*"
 _DATE: Final = re.compile(rf"(?:(?P<year>{_PART})-)?(?P<month>{_PART})(?P<sign>[-~])(?P<day>{_PART})")
 _YEARS: Final = re.compile(r"(\d{4})(?:\.\.(\d{4}))?")
 _TIME: Final = re.compile(rf"(?P<hour>{_PART}):(?P<minute>{_PART})(?::(?P<second>{_PART}))?")
