@@ -312,15 +312,22 @@ class Priority:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """One burst with one process of each service, and one right after it with two.
+    """A burst with two triggers, dispatchers and workers, between bursts with one of each.
 
     Attributes:
-        one: with one trigger, dispatcher and worker.
+        one: with one of each.
         two: with two of each; CPU and memory are those of both.
+        one_after: with one of each again.
     """
 
     one: Burst
     two: Burst
+    one_after: Burst
+
+    @property
+    def bursts(self) -> tuple[Burst, Burst, Burst]:
+        """All three, in the order of time."""
+        return self.one, self.two, self.one_after
 
 
 @dataclass(slots=True)

@@ -22,7 +22,8 @@ def ratios(report: Report) -> dict[str, Target]:
     if report.bare is not None:
         found = {**dict(_over_bare(report, report.bare)), **found}
     if report.pairs is not None:
-        rate = _ratio(report.pairs.two.runs_per_s, report.pairs.one.runs_per_s)
+        alone = fmean((report.pairs.one.runs_per_s, report.pairs.one_after.runs_per_s))
+        rate = _ratio(report.pairs.two.runs_per_s, alone)
         figure = "runs/s of two triggers, dispatchers, workers, over one of each"
         found["pairs_runs_per_s"] = Target(figure, rate, 1.0, 1.1, "x", more=True)
     return found

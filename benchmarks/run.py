@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks.bare.measure import measure_bare, measure_bare_again
 from benchmarks.burst import measure_burst
 from benchmarks.claim_backlog import ClaimBench
-from benchmarks.figures import Pairs, Report, with_ratios
+from benchmarks.figures import Burst, Pairs, Report, with_ratios
 from benchmarks.interrupts import interruptible
 from benchmarks.machine import describe_machine
 from benchmarks.meter import Meter
@@ -163,14 +163,20 @@ def _measure_services(
 
 
 def _measure_pairs(plan: Plan, clock: _Clock, stack: Stack, connection: psycopg.Connection) -> Pairs:
-    """Measure a burst with one of each service, then one with two triggers, dispatchers and workers."""
-    clock.say(f"W6: {plan.size:,} one-time jobs, one of each service")
-    one = measure_burst(stack, connection, stack.meter(connection), plan.size, kind="one-of-each")
+    """Measure a burst with two triggers, dispatchers and workers between bursts with one of each."""
+
+    def measure(kind: str, *, warm: bool) -> Burst:
+        meter = stack.meter(connection)
+        if warm:
+            measure_burst(stack, connection, meter, plan.scaled(WARM_RUNS), kind=f"warm-{kind}")
+        clock.say(f"W6: {plan.size:,} one-time jobs, {kind}")
+        return measure_burst(stack, connection, meter, plan.size, kind=kind)
+
+    one = measure("one of each", warm=False)
     stack.start_second(_PAIRED)
-    meter = stack.meter(connection)
-    clock.say(f"W6: {plan.size:,} one-time jobs, two of each")
-    measure_burst(stack, connection, meter, plan.scaled(WARM_RUNS), kind="warm-up-of-two")
-    return Pairs(one, measure_burst(stack, connection, meter, plan.size, kind="two-of-each"))
+    two = measure("two of each", warm=True)
+    stack.stop_second()
+    return Pairs(one, two, measure("one again", warm=True))
 
 
 def _measure_submissions(
@@ -209,7 +215,7 @@ def _part(report: Report, name: str) -> Iterator[None]:
 
 
 def _sound(report: Report) -> bool:
-    pairs = () if report.pairs is None else (report.pairs.one, report.pairs.two)
+    pairs = report.pairs.bursts if report.pairs is not None else ()
     bursts = [one for one in (report.burst, report.recurring, *pairs) if one is not None]
     bare = report.bare
     finished = bare is None or (

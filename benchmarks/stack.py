@@ -35,6 +35,7 @@ HANDLERS: Final = "benchmarks.handlers"
 POOL: Final = "default"
 
 _KEPT: Final = frozenset({"NOONMARK_PG_BIN", "NOONMARK_CACHE_DIR", "NOONMARK_KAFKA_LIBS", "NOONMARK_NO_APT"})
+_SECOND: Final = ".2"
 _IMMEDIATE_SECONDS: Final = 15.0
 _HTTP: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -155,9 +156,12 @@ class Stack:
         """Start a second process of these services, and wait until each is ready."""
         self._say(f"starting a second {', '.join(services)}")
         specs = default_services(handlers=[HANDLERS], path=str(ROOT))
-        self._start_services(
-            [replace(spec, name=f"{spec.name}.2") for spec in specs if spec.name in services]
-        )
+        self._start_services([replace(one, name=one.name + _SECOND) for one in specs if one.name in services])
+
+    def stop_second(self) -> None:
+        """End the second processes in order."""
+        for name in [name for name in self._services if name.endswith(_SECOND)]:
+            self._services.pop(name).stop()
 
     def _start_services(self, specs: Iterable[ServiceSpec]) -> None:
         env = {**self.environment(), STAMPS_VARIABLE: str(self.stamps)}

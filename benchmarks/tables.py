@@ -78,8 +78,7 @@ def _bursts(report: Report, console: Console) -> None:
     if bursts:
         _burst_table("W1: all due at one instant", bursts, console)
     if report.pairs is not None:
-        pairs = (report.pairs.one, report.pairs.two)
-        _burst_table("W6: one of each service, and two triggers, dispatchers, workers", pairs, console)
+        _burst_table("W6: two triggers, dispatchers, workers", report.pairs.bursts, console)
 
 
 def _burst_table(title: str, bursts: Sequence[Burst], console: Console) -> None:
