@@ -11,7 +11,7 @@ from tests.model.outbox.postgres import OutboxInPostgres
 from tests.model.runs.postgres import RunsInPostgres
 from tests.model.shards.postgres import ShardsInPostgres
 
-pytestmark = [pytest.mark.postgres, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.postgres, pytest.mark.timeout(1800)]
 
 REAL = {
     "runs": RunsInPostgres,

@@ -8,7 +8,7 @@ import pytest
 from tests.model.catalogue import SUBJECTS, caught_table, story, table
 
 # Seconds of computing: how long that takes is a matter of what else the machine does.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "verification.md").read_text(encoding="utf-8")
 
