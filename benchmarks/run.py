@@ -172,11 +172,11 @@ def _measure_pairs(plan: Plan, clock: _Clock, stack: Stack, connection: psycopg.
         clock.say(f"W6: {plan.size:,} one-time jobs, {kind}")
         return measure_burst(stack, connection, meter, plan.size, kind=kind)
 
-    one = measure("one of each", warm=False)
+    one = measure("one-of-each", warm=False)
     stack.start_second(_PAIRED)
-    two = measure("two of each", warm=True)
+    two = measure("two-of-each", warm=True)
     stack.stop_second()
-    return Pairs(one, two, measure("one again", warm=True))
+    return Pairs(one, two, measure("one-again", warm=True))
 
 
 def _measure_submissions(
