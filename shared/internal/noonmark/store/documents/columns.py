@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -217,3 +218,20 @@ def _work_tail(
     if pause_after_failures is not None:
         stored["pause_after_failures"] = pause_after_failures
     return orjson.dumps(stored).decode()[1:]
+
+
+def spec_columns(specs: Sequence[JobSpec]) -> dict[str, list[Any]]:
+    """Return the columns of new rows of `jobs` that follow from the jobs alone, for `folded`."""
+    return {
+        "names": [spec.name for spec in specs],
+        "kinds": [spec.kind for spec in specs],
+        "handlers": [spec.handler for spec in specs],
+        "lanes": [int(spec.lane) for spec in specs],
+        "pools": [spec.pool for spec in specs],
+        "policies": [policy_text(spec) for spec in specs],
+        "works": [work_text(spec) for spec in specs],
+        "labels": [labels_text(spec) for spec in specs],
+        "descriptions": [spec.description for spec in specs],
+        "owners": [spec.owner for spec in specs],
+        "idempotency_keys": [spec.idempotency_key for spec in specs],
+    }

@@ -12,7 +12,7 @@ from noonmark.core.states import JobState
 from noonmark.schemas.jobs.job import JobSpec
 from noonmark.store.database.columns import SmallInts, UuidBytes, folded
 from noonmark.store.database.statements import statement
-from noonmark.store.documents.columns import Due, first_due, labels_text, policy_text, work_text
+from noonmark.store.documents.columns import Due, first_due, spec_columns
 from noonmark.store.jobs.quotas import over_quota, read_quotas
 from noonmark.store.jobs.requests import (
     UNFIT,
@@ -202,18 +202,8 @@ def _insert_jobs(batch: Batch, creates: Sequence[Create], jobs: Sequence[Planned
             **folded(
                 {
                     "namespaces": [spec.namespace for spec in specs],
-                    "names": [spec.name for spec in specs],
-                    "kinds": [spec.kind for spec in specs],
-                    "handlers": [spec.handler for spec in specs],
-                    "lanes": [int(spec.lane) for spec in specs],
-                    "pools": [spec.pool for spec in specs],
+                    **spec_columns(specs),
                     "schedules": [job.due.schedule for job in jobs],
-                    "policies": [policy_text(spec) for spec in specs],
-                    "works": [work_text(spec) for spec in specs],
-                    "labels": [labels_text(spec) for spec in specs],
-                    "descriptions": [spec.description for spec in specs],
-                    "owners": [spec.owner for spec in specs],
-                    "idempotency_keys": [spec.idempotency_key for spec in specs],
                     "unique_names": [_unique_name(spec) for spec in specs],
                     "sequences": [create.sequence for create in creates],
                     "states": _states(batch, jobs),

@@ -19,7 +19,7 @@ from noonmark.schemas.jobs.job import JobSpec
 from noonmark.store.access.audit import AuditEntry, columns_of_origin
 from noonmark.store.database.columns import SmallInts, Texts, UuidBytes, folded
 from noonmark.store.database.scope import API_ROLE
-from noonmark.store.documents.columns import Due, first_due, labels_text, policy_text, work_text
+from noonmark.store.documents.columns import Due, first_due, spec_columns
 from noonmark.store.jobs.requests import SOON, FactCache, unknown_limit
 from noonmark.store.schedules.time_facts import TIME_FACTS_LOCK, Moment
 
@@ -123,18 +123,8 @@ def _of_jobs(jobs: Sequence[NewJob], dues: Sequence[Due], facts: TimeFacts, shar
         **folded(
             {
                 "job_namespaces": [spec.namespace for spec in specs],
-                "names": [spec.name for spec in specs],
-                "kinds": [spec.kind for spec in specs],
-                "handlers": [spec.handler for spec in specs],
-                "lanes": [int(spec.lane) for spec in specs],
-                "pools": [spec.pool for spec in specs],
+                **spec_columns(specs),
                 "schedules": [due.schedule for due in dues],
-                "policies": [policy_text(spec) for spec in specs],
-                "works": [work_text(spec) for spec in specs],
-                "labels": [labels_text(spec) for spec in specs],
-                "descriptions": [spec.description for spec in specs],
-                "owners": [spec.owner for spec in specs],
-                "idempotency_keys": [spec.idempotency_key for spec in specs],
                 "unique_names": [spec.schedule is not None for spec in specs],
                 "states": [_state(spec, due, facts) for spec, due in zip(specs, dues, strict=True)],
             }
