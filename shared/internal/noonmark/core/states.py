@@ -78,7 +78,7 @@ class WaitReason(StrEnum):
 
 
 class SkipReason(StrEnum):
-    """Why an instant ended as `skipped` instead of running."""
+    """Why an instant, or a task of a workflow, ended as `skipped` instead of running."""
 
     MISFIRED = "misfired"
     COALESCED = "coalesced"
@@ -87,6 +87,14 @@ class SkipReason(StrEnum):
     START_DEADLINE = "start_deadline"
     OVERLAP = "overlap"
     CANCELLED = "cancelled"
+    UPSTREAM_FAILED = "upstream_failed"
+    """A task that it depends on failed."""
+    UPSTREAM_SKIPPED = "upstream_skipped"
+    """The tasks that it depends on were skipped, or the conditions of its edges did not hold."""
+    NOT_NEEDED = "not_needed"
+    """It runs after a failure, and nothing that it depends on failed."""
+    CONDITION = "condition"
+    """Its `when` did not hold."""
 
 
 class AttemptOutcome(StrEnum):
@@ -113,6 +121,15 @@ class Origin(StrEnum):
     MANUAL = "manual"
     BACKFILL = "backfill"
     EVENT = "event"
+    TASK = "task"
+    """It is the run of a task, and a workflow run created it: both have one job and one instant."""
+
+
+BY_TARGET: Final = 0
+"""Owner of a run whose target reports the outcome later."""
+
+BY_TASKS: Final = -1
+"""Owner of an open workflow run: its tasks do the work. It is no worker, and has no lease."""
 
 
 class TimerKind(IntEnum):
@@ -128,6 +145,9 @@ class TimerKind(IntEnum):
     """Like `PLANNED`, for a schedule that needs zone data: claimed only with the active version."""
     DEADLINE = 4
     """The deadline of a target's callback."""
+    ADVANCE = 5
+    """The run of a task has ended, so that its workflow can go on. Or, with the id of the workflow run: it is
+    to be opened, to be stopped, or its deadline has come."""
 
 
 class Overlap(StrEnum):
