@@ -76,10 +76,11 @@ class Definition:
         children: for each task, the numbers of the tasks that depend on it, ascending.
         main_count: how many tasks are not of `finally`; they have the lowest numbers.
         choices: how many edges have a condition.
+        conditional_edges: for each task, the edges from it that have a condition.
         result: what the result of a run is; None: it has none.
     """
 
-    __slots__ = ("children", "choices", "main_count", "numbers", "result", "tasks")
+    __slots__ = ("children", "choices", "conditional_edges", "main_count", "numbers", "result", "tasks")
 
     def __init__(self, tasks: Sequence[Task], result: ResultSource | None = None) -> None:
         """Keep the tasks; `compile` has checked them."""
@@ -87,9 +88,13 @@ class Definition:
         self.result = result
         self.numbers = {task.key: task.no for task in self.tasks}
         self.main_count = sum(not task.is_final for task in self.tasks)
-        self.choices = sum(edge.condition is not None for task in self.tasks for edge in task.edges)
         children: list[list[int]] = [[] for _ in self.tasks]
+        conditional: list[list[Edge]] = [[] for _ in self.tasks]
         for task in self.tasks:
             for edge in task.edges:
                 children[edge.parent].append(task.no)
+                if edge.condition is not None:
+                    conditional[edge.parent].append(edge)
         self.children = tuple(tuple(each) for each in children)
+        self.conditional_edges = tuple(tuple(each) for each in conditional)
+        self.choices = sum(map(len, conditional))
