@@ -58,6 +58,10 @@ class Blocker(StrEnum):
     LOOK_BACK = "look_back"
     SKIPPED_PAUSED = "skipped_paused"
     SKIPPED_CANCELLED = "skipped_cancelled"
+    UPSTREAM_FAILED = "upstream_failed"
+    UPSTREAM_SKIPPED = "upstream_skipped"
+    NOT_NEEDED = "not_needed"
+    CONDITION = "condition"
     DEAD = "dead"
     UNKNOWN = "unknown"
     NO_NEXT_INSTANT = "no_next_instant"
@@ -158,6 +162,12 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         Blocker.SKIPPED_PAUSED: "Resume with `--missed latest` or `all` next time;"
         " `noonmark backfill` runs the skipped instants.",
         Blocker.SKIPPED_CANCELLED: "Submit the job again if it must run.",
+        Blocker.UPSTREAM_FAILED: "Fix why the task before it failed, then redrive the workflow run:"
+        " it continues with the tasks that failed.",
+        Blocker.UPSTREAM_SKIPPED: "Nothing to do; with `rule: none_failed` a task runs if one of its parents"
+        " succeeded, with `rule: all_done` in any case.",
+        Blocker.NOT_NEEDED: "Nothing to do: with `rule: one_failed` a task runs only after a failure.",
+        Blocker.CONDITION: "Nothing to do; `when` of the task says under which condition it runs.",
         Blocker.DEAD: "`noonmark dead show {run}` has every attempt; fix the cause, then"
         " `noonmark dead redrive {run}`. It keeps the version of the job that it had: if you fix the job by"
         " editing it, `noonmark job trigger` runs the edited job.",

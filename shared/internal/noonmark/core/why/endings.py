@@ -28,6 +28,19 @@ _SKIPPED: Final = {
     ),
     SkipReason.START_DEADLINE: (Blocker.START_DEADLINE, "start_deadline: no worker started it in time"),
     SkipReason.CANCELLED: (Blocker.SKIPPED_CANCELLED, "cancelled: its job was cancelled before it ran"),
+    SkipReason.UPSTREAM_FAILED: (
+        Blocker.UPSTREAM_FAILED,
+        "upstream_failed: a task that it depends on failed",
+    ),
+    SkipReason.UPSTREAM_SKIPPED: (
+        Blocker.UPSTREAM_SKIPPED,
+        "upstream_skipped: what it depends on was skipped, or leads to it only under a condition",
+    ),
+    SkipReason.NOT_NEEDED: (
+        Blocker.NOT_NEEDED,
+        "not_needed: it runs after a failure, and no task that it depends on failed",
+    ),
+    SkipReason.CONDITION: (Blocker.CONDITION, "condition: its `when` does not hold"),
 }
 
 _MEANT: Final = {
@@ -35,6 +48,7 @@ _MEANT: Final = {
     Origin.MANUAL: ("run triggered at", "triggered runs"),
     Origin.BACKFILL: ("backfilled instant", "backfilled instants"),
     Origin.EVENT: ("run of", "runs"),
+    Origin.TASK: ("task of the workflow run of", "tasks of workflow runs"),
 }
 """What a skipped run stood for, one and several, by its origin."""
 
