@@ -10,12 +10,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from noonmark.core.kinds.http_request import BadRequestError
+from noonmark.core.kinds.json_values import NOTHING, pointer_path, same_json, value_at
 
 MAX_CONDITIONS: Final = 20
-MAX_POINTER_LENGTH: Final = 500
-MAX_POINTER_DEPTH: Final = 32
 
-_ABSENT: Final = object()
 _TESTS: Final = ("equals", "in", "exists")
 
 
@@ -37,16 +35,16 @@ class Condition:
 
     def failure(self, document: object) -> str | None:
         """Return why the response fails the condition, without its values; None if it meets it."""
-        value = _at(document, self.path)
+        value = value_at(document, self.path)
         place = self.pointer or "the answer"
         if self.test == "exists":
-            if (value is not _ABSENT) is self.wanted:
+            if (value is not NOTHING) is self.wanted:
                 return None
             return f"{place} is {'missing' if self.wanted else 'present'}"
-        if value is _ABSENT:
+        if value is NOTHING:
             return f"{place} is missing"
         wanted = [self.wanted] if self.test == "equals" else self.wanted
-        if any(_same(value, one) for one in wanted):
+        if any(same_json(value, one) for one in wanted):
             return None
         return (
             f"{place} is not {'what is expected' if self.test == 'equals' else 'one of the values expected'}"
@@ -73,16 +71,10 @@ def parse_pointer(text: object) -> tuple[str, ...]:
     Raises:
         BadRequestError: it is not a JSON pointer, or too long or too deep.
     """
-    if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise BadRequestError("a pointer is empty or begins with a slash, as in /status")
-    parts = text.split("/")[1:]
-    if len(text) > MAX_POINTER_LENGTH or len(parts) > MAX_POINTER_DEPTH:
-        raise BadRequestError(
-            f"a pointer has at most {MAX_POINTER_LENGTH} characters and {MAX_POINTER_DEPTH} parts"
-        )
-    if any("~" in part.replace("~0", "").replace("~1", "") for part in parts):
-        raise BadRequestError("a pointer writes ~ as ~0 and / as ~1")
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
+    try:
+        return pointer_path(text)
+    except ValueError as error:
+        raise BadRequestError(str(error)) from None
 
 
 def retry_after_seconds(value: str | None, *, now: float, date: str | None = None) -> float | None:
@@ -138,33 +130,3 @@ def _condition(item: object) -> Condition:
         raise BadRequestError("in is a list of at least one value")
     pointer = item.get("pointer", "")
     return Condition(pointer, parse_pointer(pointer), test, wanted)
-
-
-def _at(document: object, path: tuple[str, ...]) -> object:
-    place = document
-    for part in path:
-        if isinstance(place, dict):
-            place = place.get(part, _ABSENT)
-        elif isinstance(place, list):
-            fits = part.isascii() and part.isdigit() and (part == "0" or part[0] != "0") and len(part) < 10
-            place = place[int(part)] if fits and int(part) < len(place) else _ABSENT
-        else:
-            return _ABSENT
-        if place is _ABSENT:
-            return _ABSENT
-    return place
-
-
-def _same(one: object, other: object) -> bool:
-    """Compare as JSON does: true is not 1, and 1 is 1.0."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return type(one) is type(other) and one == other if not _numbers(one, other) else one == other
-
-
-def _numbers(*values: object) -> bool:
-    return all(isinstance(value, int | float) for value in values)
