@@ -11,8 +11,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from noonmark.core.states import Lane, ResumeChoice
 from noonmark.schemas.api.common import Answer, JsonObject, Problem, ProblemField
-from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, optional_lane
 from noonmark.schemas.jobs.requests import Reason
+from noonmark.schemas.jobs.work_fields import PRIORITY_SCHEMA, optional_lane
 from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 

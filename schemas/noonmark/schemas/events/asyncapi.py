@@ -11,7 +11,7 @@ import orjson
 from noonmark.core.access.submission_signature import JWT_HEADER, SIGNATURE_HEADER, SIGNATURE_PATTERN
 from noonmark.schemas.events import alerts, lifecycle, run_message, submissions
 from noonmark.schemas.events.envelope import STRUCTURED_TYPE
-from noonmark.schemas.jobs.documents import POOL_PATTERN
+from noonmark.schemas.jobs.work_fields import POOL_PATTERN
 
 _SCHEMA_FORMAT: Final = "application/schema+json;version=draft-2020-12"
 

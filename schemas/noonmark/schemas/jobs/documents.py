@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+from typing import Annotated, ClassVar, Final, Literal, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, SkipValidation, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation, WithJsonSchema
 from pydantic.config import JsonDict
 
 from noonmark.core.states import Lane
-from noonmark.schemas.jobs.http_payload import wrong
-from noonmark.schemas.jobs.payloads import PAYLOADS
+from noonmark.core.workflows.compile import MOST_TASKS
 from noonmark.schemas.jobs.policies import (
-    DAY_SECONDS,
-    HANDLER_PATTERN,
     MOST_LIMITS,
     NAMESPACE_PATTERN,
     NAMESPACE_RULE,
@@ -21,61 +18,60 @@ from noonmark.schemas.jobs.policies import (
     LimitItem,
     Line,
     MisfireDocument,
-    RetryDocument,
-    Seconds,
     VisibleLine,
 )
-from noonmark.schemas.jobs.retry_rules import retry_rules
 from noonmark.schemas.jobs.schedule_documents import CronText, ScheduleDocument, ScheduleList
+from noonmark.schemas.jobs.task_documents import ResultDocument, TaskDefaults, TaskDocument, TaskKey
+from noonmark.schemas.jobs.work_fields import (
+    LATER,
+    Delivery,
+    HandlerName,
+    MaxRetries,
+    Payload,
+    Pool,
+    Priority,
+    Retry,
+    RetryDelay,
+    Timeout,
+    lower,
+    work_rules,
+)
 from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import (
     VISIBLE,
     Document,
     Expected,
-    PayloadDocument,
     any_case,
     any_case_schema,
 )
 
-POOL_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,47}$"
 LABEL_KEY_PATTERN: Final = r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$"
 LABEL_VALUE_PATTERN: Final = r"^[^\x00-\x1f\x7f]{0,200}$"
 
-JobType = Literal["http", "grpc", "script", "python", "kafka"]
+WORKFLOW: Final = "workflow"
+"""The type of jobs that run tasks."""
+
+JobType = Literal["http", "grpc", "script", "python", "kafka", "workflow"]
 KINDS: Final[tuple[str, ...]] = get_args(JobType)
-NO_TRANSACTION: Final = ("http", "grpc", "script")
-"""Kinds whose work cannot commit together with its outcome. `kafka` can: it sends through the outbox."""
-_LATER: Final[frozenset[str]] = frozenset()
-"""Marks a field that accepts no value yet."""
 
+OF_WORKFLOWS: Final = ("tasks", "finally", "defaults", "result")
+"""Fields that only workflows have."""
 
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
+OF_TASKS: Final = (
+    *(
+        "handler",
+        "payload",
+        "max_retries",
+        "retry_delay_seconds",
+        "retry",
+        "timeout_seconds",
+        "pool",
+        "delivery",
+    ),
+)
+"""Fields that a workflow itself does not have: its tasks have them."""
 
-
-def _lane(value: object) -> Lane:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise wrong("is neither a lane nor an integer")
-    if isinstance(value, int) and value.bit_length() > 8:
-        raise wrong("is out of range")
-    try:
-        return Lane.from_priority(value if isinstance(value, int) else value[:20])
-    except ValueError:
-        raise wrong(f"{value!r:.40} is not a priority") from None
-
-
-def optional_lane(value: object) -> Lane | None:
-    """Read an optional priority."""
-    return None if value is None else _lane(value)
-
-
-PRIORITY_SCHEMA: Final[JsonDict] = {
-    "anyOf": [
-        {"enum": ["high", "normal", "low"]},
-        {"type": "integer", "minimum": 1, "maximum": 10},
-        {"type": "string", "pattern": any_case("high", "normal", "low")},
-    ]
-}
+_NOT_GIVEN: Final[JsonDict] = {"type": "null"}
 
 LabelKey = Annotated[str, Field(pattern=LABEL_KEY_PATTERN)]
 LabelValue = Annotated[str, Field(pattern=LABEL_VALUE_PATTERN), VISIBLE]
@@ -84,16 +80,6 @@ Namespace = Annotated[
     Field(pattern=NAMESPACE_PATTERN, description="Namespace of the job."),
     Expected(NAMESPACE_RULE),
 ]
-
-
-def _payload_rule(kind: str, model: type[PayloadDocument]) -> JsonDict:
-    return {
-        "if": {"properties": {"type": {"pattern": any_case(kind)}}, "required": ["type"]},
-        "then": {
-            "properties": {"payload": {"$ref": f"#/$defs/{model.__name__}"}},
-            "required": ["payload"],
-        },
-    }
 
 
 def field_rules(*, name_required: bool) -> JsonDict:
@@ -106,12 +92,7 @@ def field_rules(*, name_required: bool) -> JsonDict:
         }
     return {
         "allOf": [
-            *(_payload_rule(kind, model) for kind, model in PAYLOADS.items()),
-            {
-                "if": {"properties": {"type": {"pattern": any_case("python")}}, "required": ["type"]},
-                "then": {"properties": {"handler": {"type": "string"}}, "required": ["handler"]},
-                "else": {"properties": {"handler": {"type": "null"}}},
-            },
+            *work_rules(),
             {
                 "if": {
                     "properties": {"schedule": {"type": ["string", "object", "array"]}},
@@ -120,13 +101,13 @@ def field_rules(*, name_required: bool) -> JsonDict:
                 "then": recurring,
             },
             {
-                "if": {
-                    "properties": {"type": {"pattern": any_case(*NO_TRANSACTION)}},
-                    "required": ["type"],
+                "if": {"properties": {"type": {"pattern": any_case(WORKFLOW)}}, "required": ["type"]},
+                "then": {
+                    "properties": {"tasks": {"type": "object"}, **dict.fromkeys(OF_TASKS, _NOT_GIVEN)},
+                    "required": ["tasks"],
                 },
-                "then": {"properties": {"delivery": {"not": {"const": "exactly_once"}}}},
+                "else": {"properties": dict.fromkeys(OF_WORKFLOWS, _NOT_GIVEN)},
             },
-            *retry_rules(),
         ]
     }
 
@@ -140,7 +121,7 @@ class JobDocument(Document):
         title="noonmark job document", json_schema_extra=field_rules(name_required=True)
     )
     unavailable: ClassVar[Mapping[str, frozenset[str]]] = {
-        **dict.fromkeys(("depends_on", "secrets"), _LATER),
+        **dict.fromkeys(("depends_on", "secrets", "max_parallel"), LATER),
     }
     elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(ScheduleDocument.model_fields, "schedule")
 
@@ -154,31 +135,16 @@ class JobDocument(Document):
     ] = None
     type: Annotated[
         JobType,
-        BeforeValidator(_lower),
+        BeforeValidator(lower),
         WithJsonSchema(any_case_schema(*KINDS)),
         Field(
             description="Kind of work, in upper or lower case: an HTTP request, a gRPC call, a script on "
-            "the worker's machine, a registered Python handler, or a Kafka event."
+            "the worker's machine, a registered Python handler, a Kafka event, or a workflow of such tasks."
         ),
-        Expected("http, grpc, script, python or kafka"),
+        Expected("http, grpc, script, python, kafka or workflow"),
     ]
-    handler: Annotated[
-        str | None,
-        Field(
-            max_length=200,
-            pattern=HANDLER_PATTERN,
-            description="Registered name of the Python handler; only for type python.",
-            examples=["mails.send_welcome"],
-        ),
-        Expected("a dotted name of at most 200 characters, such as mails.send_welcome"),
-    ] = None
-    payload: Annotated[
-        Any,
-        Field(
-            description="Input of the kind: the request of an HTTP job, the call of a gRPC job, the "
-            "command of a script, the event of a Kafka job, any JSON for a Python handler."
-        ),
-    ] = Field(default_factory=dict)
+    handler: HandlerName = None
+    payload: Payload = Field(default_factory=dict)
     schedule: Annotated[
         SkipValidation[CronText | ScheduleDocument | ScheduleList | None],
         Field(
@@ -201,33 +167,10 @@ class JobDocument(Document):
             json_schema_extra={"format": "date-time"},
         ),
     ] = None
-    max_retries: Annotated[
-        int,
-        Field(ge=0, le=100, description="Attempts after the first: 3 means at most four attempts."),
-        Expected("an integer from 0 to 100"),
-    ] = 3
-    retry_delay_seconds: Annotated[
-        Seconds,
-        Field(
-            description="Delay after the first failed attempt, in seconds; further delays double, up to 1 h."
-        ),
-        Expected("a number of seconds from 0 to 366 days"),
-    ] = 60.0
-    retry: Annotated[
-        RetryDocument | None,
-        Field(description="Full retry policy."),
-        Expected('an object such as {"max_retries": 5, "delay_seconds": 10}'),
-    ] = None
-    timeout_seconds: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            le=DAY_SECONDS,
-            description="Timeout of one attempt, in seconds. Default: 30 for http, grpc and kafka, 3600 "
-            "for script and python.",
-        ),
-        Expected("a number of seconds above 0, at most 86400"),
-    ] = None
+    max_retries: MaxRetries = 3
+    retry_delay_seconds: RetryDelay = 60.0
+    retry: Retry = None
+    timeout_seconds: Timeout = None
     deadline_seconds: Annotated[
         float | None,
         Field(
@@ -237,21 +180,8 @@ class JobDocument(Document):
         ),
         Expected("a number of seconds above 0, at most 366 days"),
     ] = None
-    priority: Annotated[
-        Lane,
-        PlainValidator(_lane),
-        WithJsonSchema({**PRIORITY_SCHEMA, "default": "normal"}),
-        Field(
-            description="Lane of the runs: high, normal, low, or 1-10 (1-3 high, 4-7 normal, 8-10 low).",
-            json_schema_extra={"default": "normal"},
-        ),
-        Expected("high, normal, low, or an integer from 1 (most urgent) to 10"),
-    ] = Lane.NORMAL
-    pool: Annotated[
-        str,
-        Field(pattern=POOL_PATTERN, description="Pool of workers that run the job."),
-        Expected("1 to 48 of a-z, 0-9, '-' and '_', the first a letter or digit"),
-    ] = "default"
+    priority: Priority = Lane.NORMAL
+    pool: Pool = "default"
     namespace: Namespace = "default"
     labels: Annotated[
         dict[LabelKey, LabelValue],
@@ -278,15 +208,7 @@ class JobDocument(Document):
         ),
         Expected("allow, skip, queue_one or cancel_running"),
     ] = None
-    delivery: Annotated[
-        Literal["at_least_once", "at_most_once", "exactly_once"],
-        Field(
-            description="Delivery semantics. at_most_once: an attempt with an unknown outcome is recorded "
-            "as unknown and not retried. exactly_once, for Python handlers on threads: the writes of the "
-            "handler's transaction commit together with the outcome."
-        ),
-        Expected("at_least_once, at_most_once or exactly_once"),
-    ] = "at_least_once"
+    delivery: Delivery = "at_least_once"
     limits: Annotated[
         list[LimitItem],
         Field(
@@ -340,4 +262,27 @@ class JobDocument(Document):
         VisibleLine | None,
         Field(description="Person or team responsible for the job."),
         Expected("1 to 200 characters on one line, without spaces at the ends"),
+    ] = None
+    tasks: Annotated[
+        SkipValidation[dict[TaskKey, TaskDocument] | None],
+        Field(
+            description="Tasks of a workflow by their keys; only for type workflow.",
+            json_schema_extra={"minProperties": 1, "maxProperties": MOST_TASKS},
+        ),
+    ] = None
+    finally_: Annotated[
+        SkipValidation[dict[TaskKey, TaskDocument] | None],
+        Field(
+            alias="finally",
+            description="Tasks that run when all others have ended, also after a failure or a cancel.",
+            json_schema_extra={"maxProperties": MOST_TASKS},
+        ),
+    ] = None
+    defaults: Annotated[
+        SkipValidation[TaskDefaults | None],
+        Field(description="Values of fields that the tasks of a workflow do not set themselves."),
+    ] = None
+    result: Annotated[
+        SkipValidation[ResultDocument | None],
+        Field(description="What the result of a run of a workflow is. Default: it has none."),
     ] = None

@@ -16,12 +16,19 @@ from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedules.schedule import Schedule
 from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.core.states import DeliverySemantics, Lane, Overlap
-from noonmark.schemas.jobs.documents import KINDS, NO_TRANSACTION, JobDocument, JobType
-from noonmark.schemas.jobs.payloads import PAYLOADS
+from noonmark.core.workflows import WORKFLOW_POOL
+from noonmark.schemas.jobs.documents import OF_TASKS, OF_WORKFLOWS, WORKFLOW, JobDocument, JobType
 from noonmark.schemas.jobs.policies import MisfireDocument, check_limits
-from noonmark.schemas.jobs.retry import check_retry, retry_of
+from noonmark.schemas.jobs.retry import retry_of
 from noonmark.schemas.jobs.schedule import schedule_in
-from noonmark.schemas.problems.pydantic_errors import field_errors
+from noonmark.schemas.jobs.work import (
+    DEFAULT_TIMEOUT_SECONDS,
+    MAX_PAYLOAD_BYTES,
+    check_work,
+    encode_payload,
+)
+from noonmark.schemas.jobs.workflow import WorkflowSpec, workflow_in
+from noonmark.schemas.problems.pydantic_errors import NOT_AVAILABLE, field_errors
 from noonmark.schemas.problems.refusal import FieldError, Refused, kind_of, shown
 from noonmark.schemas.problems.screening import screen
 
@@ -34,19 +41,11 @@ __all__ = [
     "payload_for",
 ]
 
-MAX_PAYLOAD_BYTES: Final = 128 * 1024
-"""Each job version stores its payload, and each run reads it; keep larger data elsewhere."""
-
-DEFAULT_TIMEOUT_SECONDS: Final[Mapping[str, float]] = {
-    "http": 30.0,
-    "grpc": 30.0,
-    "kafka": 30.0,
-    "script": 3600.0,
-    "python": 3600.0,
-}
-
 _DEFAULT_MISFIRE: Final = Misfire()
 _NO_FACTS: Final = TimeFacts()
+
+_OF_EACH_TASK: Final = frozenset({"handler", "payload"})
+_RUN_ONCE: Final = RetryPolicy(max_retries=0)
 
 _OWN: Final = frozenset({"name", "idempotency_key", "run_at", "schedule", "payload"})
 """Fields that usually differ between the documents of one application; the others are checked only once."""
@@ -73,6 +72,8 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
         limits: names of limits of the namespace, each with the key that runs are counted by, or None.
         pause_after_failures: equal failures in a row after which the job pauses itself.
         late_after_seconds: time after the instant of a run at which an alert says that it has not started.
+        workflow: tasks of a workflow; None for other kinds. Its payload is a digest of them, its timeout the
+            longest of theirs, and its pool `WORKFLOW_POOL`.
     """
 
     name: str | None
@@ -98,6 +99,7 @@ class JobSpec(msgspec.Struct, frozen=True, gc=False):
     limits: tuple[tuple[str, str | None], ...] = ()
     pause_after_failures: int | None = None
     late_after_seconds: float | None = None
+    workflow: WorkflowSpec | None = None
 
 
 class Shapes:
@@ -156,7 +158,7 @@ def parse_job(
         if again is not None:
             return again
     spec = _check_all(data, now, ledger_floor, facts, max_payload_bytes, name_required=name_required)
-    if shape is not None:
+    if shape is not None and spec.workflow is None:
         # Without what every document brings itself: a payload can be large.
         _SHAPES.keep(shape, msgspec.structs.replace(spec, payload_json=b"", schedule=None))
     return spec
@@ -168,8 +170,10 @@ def payload_for(kind: JobType, payload: object, *, limit: int = MAX_PAYLOAD_BYTE
     Raises:
         Refused: if it is invalid; lists every problem, with pointers that start with `/payload`.
     """
+    if kind == WORKFLOW:
+        raise Refused([FieldError("/payload", f"of a workflow {NOT_AVAILABLE}", "no payload")])
     problems: list[FieldError] = []
-    encoded = _payload({"type": kind, "payload": payload}, limit, problems)
+    encoded = encode_payload({"type": kind, "payload": payload}, limit, problems)
     if problems:
         raise Refused(problems)
     return encoded
@@ -218,12 +222,34 @@ def _check_all(
     schedule = schedule_in(data, now, facts, problems, name_required=name_required)
     run_at = _run_at(data.get("run_at"), ledger_floor, problems)
     misfire = _misfire(data.get("misfire"), problems)
-    payload_json = _payload(data, max_payload_bytes, problems)
+    kind = data.get("type")
+    of_workflow = isinstance(kind, str) and kind.lower() == WORKFLOW
+    payload_json, workflow, retry = b"", None, _RUN_ONCE
+    if of_workflow:
+        lane = document.priority if document is not None and "priority" in data else None
+        workflow = workflow_in(data, lane, max_payload_bytes, problems)
+    else:
+        payload_json = encode_payload(data, max_payload_bytes, problems)
     _check_between_fields(data, problems, name_required=name_required)
-    retry = retry_of(document, problems) if document else RetryPolicy()
+    _check_type_fields(data, problems, of_workflow=of_workflow)
+    if document is not None and not of_workflow:
+        retry = retry_of(document, problems)
     if problems or document is None:
         raise Refused(problems)
-    return _spec_of(document, payload_json, schedule, run_at, retry=retry, misfire=misfire)
+    spec = _spec_of(document, payload_json, schedule, run_at, retry=retry, misfire=misfire)
+    return spec if workflow is None else _with_tasks(spec, workflow)
+
+
+def _with_tasks(spec: JobSpec, workflow: WorkflowSpec) -> JobSpec:
+    """Complete the spec of a workflow: what its tasks decide, and what no document can say."""
+    return msgspec.structs.replace(
+        spec,
+        # An edit of any task is an edit of the job.
+        payload_json=orjson.dumps({"tasks": workflow.digest}),
+        timeout_seconds=workflow.timeout_seconds,
+        pool=WORKFLOW_POOL,
+        workflow=workflow,
+    )
 
 
 def _spec_of(
@@ -243,7 +269,7 @@ def _spec_of(
         payload_json,
         schedule,
         run_at,
-        document.timeout_seconds or DEFAULT_TIMEOUT_SECONDS[document.type],
+        document.timeout_seconds or DEFAULT_TIMEOUT_SECONDS.get(document.type, 0.0),
         retry,
         document.priority,
         document.pool,
@@ -280,7 +306,7 @@ def _alike(
     problems: list[FieldError] = []
     run_at = _run_at(data.get("run_at"), ledger_floor, problems)
     schedule = schedule_in(data, now, facts, problems, name_required=named)
-    payload = _payload(data, max_bytes, problems)
+    payload = encode_payload(data, max_bytes, problems)
     if problems or (schedule is not None and (run_at is not None or (named and name is None))):
         return None
     own = {"schedule": schedule, "run_at": run_at, "payload_json": payload, "idempotency_key": key}
@@ -334,48 +360,8 @@ def _misfire(value: object, problems: list[FieldError]) -> Misfire:
     return Misfire(MisfirePolicy(document.policy), document.grace_seconds, look_back)
 
 
-def _payload(data: dict[str, Any], limit: int, problems: list[FieldError]) -> bytes:
-    kind = data.get("type")
-    payload = data.get("payload", {})
-    model = PAYLOADS.get(kind.lower()) if isinstance(kind, str) else None
-    if model is not None:
-        if "payload" not in data or not isinstance(payload, dict):
-            message = f"is {kind_of(payload)}" if "payload" in data else "is missing"
-            problems.append(FieldError("/payload", message, model.purpose))
-            return b""
-        try:
-            payload = model.model_validate(payload).request()
-        except ValidationError as error:
-            problems += field_errors(error, model, ("payload",), payload)
-            return b""
-    encoded = orjson.dumps(payload)
-    if len(encoded) > limit:
-        problems.append(
-            FieldError(
-                "/payload",
-                f"is {len(encoded)} bytes of JSON",
-                f"at most {limit} bytes; keep larger data elsewhere and pass a reference",
-            )
-        )
-    return encoded
-
-
 def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, name_required: bool) -> None:
     """Check rules between fields, on the raw document, so that all problems are reported."""
-    kind = data.get("type")
-    handler = data.get("handler")
-    if isinstance(kind, str):
-        if kind.lower() in KINDS and kind.lower() != "python" and handler is not None:
-            problems.append(FieldError("/handler", "is for python jobs only", "no handler"))
-        if kind.lower() == "python" and handler is None:
-            problems.append(
-                FieldError("/handler", "is missing", "the registered name, such as mails.send_welcome")
-            )
-        if data.get("delivery") == "exactly_once" and kind.lower() in NO_TRANSACTION:
-            message = "exactly_once needs a handler with a transaction on noonmark's database"
-            problems.append(
-                FieldError("/delivery", message, f"at_least_once or at_most_once for {kind.lower()} jobs")
-            )
     if data.get("schedule") is not None:
         if data.get("run_at") is not None:
             problems.append(
@@ -387,5 +373,22 @@ def _check_between_fields(data: dict[str, Any], problems: list[FieldError], *, n
             problems.append(
                 FieldError("/name", "is missing: a recurring job needs a name", "1 to 200 characters")
             )
-    check_retry(data, problems)
     check_limits(data.get("limits"), problems)
+
+
+def _check_type_fields(data: dict[str, Any], problems: list[FieldError], *, of_workflow: bool) -> None:
+    """Refuse the fields that only workflows have, or only other jobs."""
+    if not of_workflow:
+        check_work(data, problems)
+        problems += [
+            FieldError(f"/{name}", "is for workflows only", f"no {name}, or type workflow")
+            for name in OF_WORKFLOWS
+            if data.get(name) is not None
+        ]
+        return
+    for name in OF_TASKS:
+        if data.get(name) is not None:
+            place = "in each task" if name in _OF_EACH_TASK else "in defaults or in a task"
+            problems.append(
+                FieldError(f"/{name}", "is a field of tasks, not of a workflow", f"{name} {place}")
+            )

@@ -9,8 +9,9 @@ from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic.config import JsonDict
 
 from noonmark.core.states import Lane
-from noonmark.schemas.jobs.documents import PRIORITY_SCHEMA, Namespace, optional_lane
+from noonmark.schemas.jobs.documents import Namespace
 from noonmark.schemas.jobs.policies import Line
+from noonmark.schemas.jobs.work_fields import PRIORITY_SCHEMA, optional_lane
 from noonmark.schemas.problems import other_names
 from noonmark.schemas.problems.pydantic_errors import Document, Expected
 

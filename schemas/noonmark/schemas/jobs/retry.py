@@ -11,6 +11,7 @@ from noonmark.schemas.jobs.documents import JobDocument
 from noonmark.schemas.jobs.policies import FailureRules as RulesDocument
 from noonmark.schemas.jobs.policies import RetryDocument
 from noonmark.schemas.jobs.retry_rules import REPLACED_BY_DELAYS, SHORT_FORMS
+from noonmark.schemas.jobs.task_documents import TaskDefaults, TaskDocument
 from noonmark.schemas.problems.refusal import FieldError
 
 _DEFAULT: Final = RetryPolicy()
@@ -41,7 +42,7 @@ def check_retry(data: Mapping[str, Any], problems: list[FieldError]) -> None:
             problems.append(FieldError(f"/retry/{name}", "names no failure", expected))
 
 
-def retry_of(document: JobDocument, problems: list[FieldError]) -> RetryPolicy:
+def retry_of(document: JobDocument | TaskDocument | TaskDefaults, problems: list[FieldError]) -> RetryPolicy:
     """Read the retry policy of a checked document, with all defaults filled in.
 
     With delivery `at_most_once` a run is not retried, unless the document sets the number of retries.

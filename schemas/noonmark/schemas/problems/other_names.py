@@ -7,7 +7,7 @@ a name that is spelled alike would mislead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -112,6 +112,8 @@ JOB: Final[_Names] = MappingProxyType(
             " request_id queueing_lock",
             description="notes note comment desc doc docs summary",
             owner="responsible contact email author maintainer",
+            tasks="steps",
+            defaults="default_args task_defaults",
         ),
         "cron": "schedule|schedule.cron",
         "cron_expression": "schedule|schedule.cron",
@@ -130,6 +132,48 @@ JOB: Final[_Names] = MappingProxyType(
     }
 )
 """Of the job document."""
+
+_OF_WORK: Final = frozenset(
+    {
+        *("max_retries", "retry_delay_seconds", "retry", "timeout_seconds", "start_deadline_seconds"),
+        *("pool", "priority", "delivery"),
+    }
+)
+_OF_JOBS: Final = (
+    *("schedule", "run_at", "misfire", "overlap", "deadline_seconds", "namespace", "labels", "owner"),
+    *("idempotency_key", "pause_after_failures"),
+)
+
+
+def _only(known: Collection[str]) -> _Names:
+    """Return what is called otherwise in `JOB`, of these fields."""
+    return {other: ours for other, ours in JOB.items() if all(_top(one) in known for one in ours.split("|"))}
+
+
+def _top(path: str) -> str:
+    return path.partition(".")[0]
+
+
+TASK: Final[_Names] = MappingProxyType(
+    {
+        **_only(_OF_WORK | {"type", "handler", "payload"}),
+        **{field: f"/{field}" for field in _OF_JOBS},
+        **_table(
+            depends_on="needs dependencies depends dependson upstream upstreams requires after parents deps",
+            rule="trigger_rule",
+            when="condition conditions run_if only_if",
+            may_fail="allow_failure continue_on_error ignore_errors ignore_failure soft_fail",
+            handles="catches",
+        ),
+    }
+)
+"""Of the tasks of workflows."""
+
+TASK_DEFAULTS: Final[_Names] = MappingProxyType(dict(_only(_OF_WORK)))
+
+DEPENDENCY: Final[_Names] = MappingProxyType(
+    {**_table(task="key name id task_id"), **dict.fromkeys(("when", "condition", "on"), "if")}
+)
 
 REFERENCE: Final[_Names] = _table(
     job_id="id uuid",

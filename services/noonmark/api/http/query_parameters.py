@@ -12,7 +12,7 @@ from noonmark.api.http.parameter_errors import ParameterError, query_error
 from noonmark.api.http.problems import ProblemError
 from noonmark.core.states import Lane
 from noonmark.schemas.api import common
-from noonmark.schemas.jobs.documents import POOL_PATTERN
+from noonmark.schemas.jobs.work_fields import POOL_PATTERN
 
 _EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC)
 _LATEST: Final = datetime(9998, 1, 1, tzinfo=UTC)
