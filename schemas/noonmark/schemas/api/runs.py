@@ -31,7 +31,7 @@ class RunSummary(Answer):
     job_id: UUID
     job_name: Annotated[str | None, Field(description="null: the job has no name, or was deleted.")]
     namespace: str
-    type: Annotated[str | None, Field(description="Kind of the job; null: the job was deleted.")]
+    type: Annotated[str | None, Field(description="Kind of the job or task; null: the job was deleted.")]
     handler: Annotated[
         str | None, Field(description="Registered name of the Python handler, for Python jobs.")
     ]
@@ -43,7 +43,20 @@ class RunSummary(Answer):
     waits_for: Annotated[str | None, Field(description="Limit that the run waits for, with its key.")]
     priority: PriorityName
     pool: str
-    origin: Annotated[str, Field(description="What requested the run: schedule, manual, backfill or event.")]
+    origin: Annotated[
+        str, Field(description="What requested the run: schedule, manual, backfill, event or task.")
+    ]
+    workflow_id: Annotated[
+        UUID | None, Field(description="Of the run of a task: id of the workflow run that it is part of.")
+    ] = None
+    task: Annotated[str | None, Field(description="Of the run of a task: key of the task.")] = None
+    generation: Annotated[
+        int | None,
+        Field(
+            description="Of the run of a task: which time the workflow run had been opened when it created "
+            "this run; from 1."
+        ),
+    ] = None
     scheduled_for: Annotated[datetime, Field(description="The due instant.")]
     queued_at: datetime | None
     first_started_at: Annotated[datetime | None, Field(description="Start of the first attempt.")]
@@ -99,6 +112,9 @@ class Run(RunSummary):
         ),
     ]
     request_id: Annotated[str, Field(description="Id of the trigger request or backfill; otherwise empty.")]
+    due_at: Annotated[
+        datetime | None, Field(description="Of the run of a task: when the task became due.")
+    ] = None
     start_by: Annotated[datetime | None, Field(description="Latest instant at which the run can start.")]
     last_scheduled_for: Annotated[datetime | None, Field(description="Last due instant of a gap.")]
     zone_data: Annotated[

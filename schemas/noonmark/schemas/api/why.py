@@ -42,7 +42,13 @@ class Why(Answer):
     job_id: UUID
     job_name: str | None
     namespace: str
-    state: Annotated[str, Field(description="State of the job or run.")]
+    state: Annotated[
+        str, Field(description="State of the job or run; `undecided`: of a task that has no run yet.")
+    ]
+    workflow_id: Annotated[
+        UUID | None, Field(description="If it is about a task: id of the workflow run.")
+    ] = None
+    task: Annotated[str | None, Field(description="If it is about a task: its key.")] = None
     asked_at: Annotated[datetime, Field(description="Time on the database's clock.")]
     answers: Annotated[
         list[WhyAnswer],
@@ -55,13 +61,17 @@ def why_document(facts: Facts, answers: list[Given], state: str) -> Why:
     run, job = facts.run, facts.job
     about = run if run is not None else job
     assert about is not None
+    workflow = facts.workflow
+    task = workflow.tasks[workflow.task] if workflow is not None and workflow.task is not None else None
     return Why(
         kind="job" if run is None else "run",
         id=about.id,
         job_id=run.job_id if run is not None else about.id,
         job_name=job.name if job is not None else None,
         namespace=about.namespace,
-        state=state,
+        state=state if task is None else task.state,
+        workflow_id=workflow.id if workflow is not None and task is not None else None,
+        task=task.key if task is not None else None,
         asked_at=facts.now,
         answers=[
             WhyAnswer(

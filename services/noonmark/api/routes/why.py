@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Annotated
 from uuid import UUID
 
 import psycopg
+from fastapi import Query
 
 from noonmark.api.http.problems import ProblemError
+from noonmark.api.http.query_parameters import Text
 from noonmark.api.requests.routing import Caller, needs, resource
 from noonmark.core.access.roles import Permission
 from noonmark.core.why.facts import Bounds, Facts
@@ -33,9 +37,20 @@ def why_job(job_id: UUID, caller: Caller = needs(Permission.JOBS_READ)) -> Why:
 @router.get(
     "/executions/{run_id}/why", name="run_execution", openapi_extra={"x-alias-of": "/v1/runs/{run_id}/why"}
 )
-def why_run(run_id: UUID, caller: Caller = needs(Permission.RUNS_READ)) -> Why:
+def why_run(
+    run_id: UUID,
+    task: Annotated[
+        Text | None,
+        Query(description="Of a workflow run: key of the task to explain, also if it has no run yet."),
+    ] = None,
+    caller: Caller = needs(Permission.RUNS_READ),
+) -> Why:
     """Explain why a run has not run, or its outcome."""
-    return _answer(caller, run_id, facts_of_run, f"there is no run {run_id}")
+    missing = f"there is no run {run_id}"
+    if task is None:
+        return _answer(caller, run_id, facts_of_run, missing)
+    gather = partial(facts_of_run, task=task)
+    return _answer(caller, run_id, gather, f"{missing}, or it is not of a workflow with a task {task}")
 
 
 def _answer(caller: Caller, target: UUID, gather: Gather, missing: str) -> Why:

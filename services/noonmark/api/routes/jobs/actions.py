@@ -24,6 +24,7 @@ from noonmark.schemas.api.jobs import ChangedJob, Job
 from noonmark.schemas.events.submissions import JobRef
 from noonmark.schemas.problems.types import NOT_FOUND
 from noonmark.store.documents.jobs import document_of, readable
+from noonmark.store.documents.workflows import KIND, payloads_of, without_payloads
 from noonmark.store.jobs.locks import lock_job
 from noonmark.store.jobs.requests import Taken
 from noonmark.store.schedules.time_facts import share_time_facts
@@ -52,7 +53,7 @@ def job_answer(
     """
     document = document_of(row, schedule)
     if not payload:
-        document["payload"] = None
+        document = without_payloads(document)
     plain = {name: row[name] for name in _PLAIN}
     return Job(
         **plain,
@@ -195,12 +196,16 @@ def _shown(row: Row, schedule: Schedule | None, *, payload: bool, before: Row | 
 
 
 def audited(row: Row, schedule: Schedule | None) -> dict[str, Any]:
-    """Return a job for the audit log, with only a digest of its payload, which may contain secrets."""
+    """Return a job for the audit log, with only a digest of its payloads, which may contain secrets."""
     shown = job_answer(row, schedule, payload=False).model_dump(
         mode="json", exclude={"payload_hidden", "held_instants"}
     )
     document = shown["document"]
-    del document["payload"]
-    payload = orjson.dumps(readable(row["work"]).get("payload"), option=orjson.OPT_SORT_KEYS)
+    document.pop("payload", None)
+    is_workflow = row["kind"] == KIND
+    payloads = (
+        payloads_of(document_of(row, schedule)) if is_workflow else readable(row["work"]).get("payload")
+    )
+    payload = orjson.dumps(payloads, option=orjson.OPT_SORT_KEYS)
     document["payload_sha256"] = hashlib.sha256(payload).hexdigest()
     return shown

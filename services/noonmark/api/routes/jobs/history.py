@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Path, Query
@@ -12,16 +13,20 @@ from noonmark.api.requests.routing import Caller, needs, resource
 from noonmark.core.access.roles import Permission
 from noonmark.schemas.api.jobs import FieldChange, JobDiff, JobVersion, JobVersions
 from noonmark.schemas.problems.types import NOT_FOUND
+from noonmark.store.documents.workflows import without_payloads
 from noonmark.store.views.job_history import Version, differences, versions_of
 
 router = resource("jobs")
+
+_PAYLOAD: Final = re.compile(r"((?:/(?:tasks|finally)/[^/]+)?/payload)(?:/|$)")
+"""Pointers to the payload of a job, or of a task of a workflow, and below."""
 
 Number = Annotated[int, Path(ge=1, lt=1_000_000_000, description="Number of the version.")]
 
 
 @router.get("/jobs/{job_id}/versions")
 def versions(job_id: UUID, caller: Caller = needs(Permission.JOBS_READ)) -> JobVersions:
-    """List the last 200 versions of a job, newest first."""
+    """List the last 200 versions of a job, newest first; of a workflow, as many as have 20,000 tasks."""
     found, payload = _versions(caller, job_id)
     return JobVersions(items=[_answer(job_id, version, payload=payload) for version in found])
 
@@ -42,15 +47,8 @@ def diff(
 ) -> JobDiff:
     """Compare two versions of a job, field by field."""
     found, payload = _versions(caller, job_id, from_, to)
-    documents = {version.number: version.document for version in found}
-    changes = [
-        FieldChange(pointer=pointer, before=before, after=after)
-        for pointer, before, after in differences(
-            _version_document(documents[from_]), _version_document(documents[to])
-        )
-    ]
-    if not payload:
-        changes = _without_payload(changes)
+    documents = {version.number: _version_document(version.document) for version in found}
+    changes = _changes(documents[from_], documents[to], payload=payload)
     return JobDiff(
         job_id=job_id, from_version=from_, to_version=to, changes=changes, payload_hidden=not payload
     )
@@ -61,11 +59,20 @@ def _version_document(document: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "idempotency_key"}
 
 
-def _without_payload(changes: list[FieldChange]) -> list[FieldChange]:
-    """Report a change of the payload without its values."""
-    inside = [change for change in changes if (change.pointer + "/").startswith("/payload/")]
-    kept = [change for change in changes if change not in inside]
-    return [*kept, FieldChange(pointer="/payload", before=None, after=None)] if inside else kept
+def _changes(before: dict[str, Any], after: dict[str, Any], *, payload: bool) -> list[FieldChange]:
+    """Return the differences. Without the permission, a change of a payload is reported without values."""
+    full = differences(before, after)
+    shown = full if payload else differences(without_payloads(before), without_payloads(after))
+    changes = [FieldChange(pointer=pointer, before=old, after=new) for pointer, old, new in shown]
+    if not payload:
+        known = {change.pointer for change in changes}
+        hidden = dict.fromkeys(found[1] for pointer, _, _ in full if (found := _PAYLOAD.match(pointer)))
+        changes += [
+            FieldChange(pointer=pointer, before=None, after=None)
+            for pointer in hidden
+            if pointer not in known
+        ]
+    return changes
 
 
 def _versions(caller: Caller, job_id: UUID, *numbers: int) -> tuple[list[Version], bool]:
@@ -83,7 +90,7 @@ def _versions(caller: Caller, job_id: UUID, *numbers: int) -> tuple[list[Version
 
 
 def _answer(job_id: UUID, version: Version, *, payload: bool) -> JobVersion:
-    document = version.document if payload else {**version.document, "payload": None}
+    document = version.document if payload else without_payloads(version.document)
     return JobVersion(
         job_id=job_id,
         version=version.number,

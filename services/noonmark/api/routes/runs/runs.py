@@ -36,6 +36,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 States = Annotated[list[RunState], Query(max_length=20, description="Only runs in these states; repeatable.")]
 Reasons = Annotated[Texts, Query(description="Only runs with these reasons, such as overlap; repeatable.")]
 OriginWord = Annotated[Origin | None, Query(description="Only runs with this origin.")]
+WithTasks = Annotated[
+    bool, Query(description="Include the runs of workflows' tasks, which are left out otherwise.")
+]
 
 
 def also_executions(
@@ -80,6 +83,10 @@ def list_runs(
     origin: OriginWord = None,
     since: Since = None,
     until: Until = None,
+    tasks: WithTasks = False,
+    workflow_id: Annotated[
+        UUID | None, Query(description="Only runs of the tasks of the workflow run with this id.")
+    ] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.RUNS_READ),
@@ -100,6 +107,8 @@ def list_runs(
         origin.value if origin else None,
         since,
         until,
+        tasks=tasks,
+        workflow=workflow_id,
     )
     return _page(caller, wanted, limit, cursor)
 
@@ -113,6 +122,7 @@ def list_runs_of_job(
     origin: OriginWord = None,
     since: Since = None,
     until: Until = None,
+    tasks: WithTasks = False,
     limit: Limit = DEFAULT_LIMIT,
     cursor: CursorText = None,
     caller: Caller = needs(Permission.RUNS_READ),
@@ -131,6 +141,7 @@ def list_runs_of_job(
         origin=origin.value if origin else None,
         since=since,
         until=until,
+        tasks=tasks,
     )
     return _page(caller, wanted, limit, cursor)
 
@@ -150,6 +161,9 @@ def _page(caller: Caller, wanted: RunSearch, limit: int, cursor: str | None) -> 
 @also_executions(router.get, "/runs/{run_id:uuid}")
 def read_run(run_id: UUID, response: Response, caller: Caller = needs(Permission.RUNS_READ)) -> Run:
     """Read a run with its attempts, its progress, and the limit that it waits for.
+
+    The run of a task has `workflow_id`, `task` and `generation`; `GET /v1/runs/{id}/tasks` lists the tasks of
+    a workflow run.
 
     Only credentials with `payloads:read` see results, errors and checkpoints.
     """

@@ -1,5 +1,5 @@
 """Why a job or a run has not run: the facts that are gathered, and the ordered answers that they give.
 
-May import: `core` top level and `core.planning`. Start with `jobs.py` (`explain`); `facts.py` lists what must
-be known.
+May import: `core` top level, `core.planning`, `core.workflows`. Start with `jobs.py` (`explain`); `facts.py`
+lists what must be known.
 """

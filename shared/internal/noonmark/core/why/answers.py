@@ -52,6 +52,7 @@ class Blocker(StrEnum):
     WORKER_LOST = "worker_lost"
     CANCELLING = "cancelling"
     CALLBACK = "callback"
+    WAITS_FOR_TASKS = "waits_for_tasks"
     SKIPPED_OVERLAP = "skipped_overlap"
     MISFIRED = "misfired"
     COALESCED = "coalesced"
@@ -152,6 +153,8 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         " `ctx.cancelled`, or at its timeout.",
         Blocker.CALLBACK: "Have the target report with its token, or wait for the deadline;"
         " `noonmark run cancel {run}` cancels the run.",
+        Blocker.WAITS_FOR_TASKS: "Nothing to do; `noonmark run tasks {run}` lists the tasks with their runs,"
+        " and `noonmark why` explains each of these runs.",
         Blocker.SKIPPED_OVERLAP: "Shorten the runs, lengthen the schedule, or choose another overlap rule:"
         " `queue_one`, `cancel_running` or `allow`. A skipped trigger is not made up for: trigger it again.",
         Blocker.MISFIRED: "If late is better than never, raise misfire.grace_seconds or choose another"

@@ -10,6 +10,8 @@ from noonmark.core.why.answers import About, Answer, Blocker, Weight, answer, at
 from noonmark.core.why.facts import Facts, RunFacts
 from noonmark.core.why.path import of_workers
 from noonmark.core.why.progress import about_holder, doing, loss
+from noonmark.core.why.tasks import of_skipped_task
+from noonmark.core.why.workflows import is_workflow, of_dead_task, of_dead_workflow
 
 _SKIPPED: Final = {
     SkipReason.OVERLAP: (Blocker.SKIPPED_OVERLAP, "overlap: another run of the job was unfinished"),
@@ -63,17 +65,25 @@ def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
     }
     assert run.finished_at is not None
     ended = at(run.finished_at)
+    workflow = facts.workflow
+    task = workflow.task if workflow is not None else None
     if run.state == RunState.SKIPPED:
-        yield _skipped(facts, runs, about)
+        if workflow is not None and task is not None:
+            yield of_skipped_task(workflow, task, run)
+        else:
+            yield _skipped(facts, runs, about)
+    elif run.state == RunState.DEAD and is_workflow(run):
+        yield of_dead_workflow(workflow, run)
     elif run.state == RunState.DEAD:
         if run.reason == "rejected":
             yield from of_workers(facts)
         why = f": {run.error}" if run.error else ""
         after = f", after {counted(run.attempt, 'attempt')}" if run.attempt else ""
         sentence = f"it has been dead since {ended}{after} ({run.reason}){why}"
-        yield answer(
+        dead = answer(
             Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about
         )
+        yield dead if workflow is None else of_dead_task(workflow, dead)
     elif run.state == RunState.UNKNOWN:
         lost = f"; {loss(run, run.lost_at)}" if run.reason == "lost" and run.lost_at is not None else ""
         sentence = (

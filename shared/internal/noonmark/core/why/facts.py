@@ -10,10 +10,14 @@ from uuid import UUID
 
 from noonmark.core.planning.promotion import GateLimit
 from noonmark.core.states import Origin, RunState
+from noonmark.core.workflows.definition import Definition
 
 UNFINISHED: Final = frozenset(
     {RunState.WAITING, RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.CANCELLING}
 )
+
+UNDECIDED: Final = "undecided"
+"""State of a task that has no run yet."""
 
 
 class JobFacts(NamedTuple):
@@ -66,6 +70,8 @@ class RunFacts(NamedTuple):
             did not record which worker it was.
         fault: which row that must continue it is missing, a key of `stranded.RUN_FAULTS`; None: none is.
         origin: what created it, an `Origin`.
+        pool_known: its pool is registered.
+        task_kind, task_handler: of its task, if it is the run of one.
     """
 
     id: UUID
@@ -103,11 +109,57 @@ class RunFacts(NamedTuple):
     lost_attempt: int | None = None
     fault: str | None = None
     origin: str = Origin.SCHEDULE.value
+    pool_known: bool = True
+    task_kind: str | None = None
+    task_handler: str | None = None
 
     @property
     def unfinished(self) -> bool:
         """Whether it has no verdict yet."""
         return self.state in UNFINISHED
+
+
+class TaskFacts(NamedTuple):
+    """A task of a workflow run.
+
+    Attributes:
+        key: its name.
+        state: of its run, a `RunState`, or `UNDECIDED`.
+        since: when it started, was queued, or ended; None if it is undecided.
+        run_id: its run, if it has one.
+    """
+
+    key: str
+    state: str
+    reason: str | None = None
+    since: datetime | None = None
+    run_id: UUID | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowFacts:
+    """A workflow run: that of the question, or that of the task's run.
+
+    Attributes:
+        id: of the workflow run.
+        state: of the workflow run.
+        definition: its graph.
+        tasks: by number.
+        progress: a byte for each task, see `noonmark.core.workflows.progress`.
+        choices: a byte for each edge with a condition.
+        held_at: since when it has been held.
+        task: number of the task that is asked about; None: the question is about the workflow run.
+    """
+
+    id: UUID
+    state: str
+    definition: Definition
+    tasks: Sequence[TaskFacts]
+    progress: bytes
+    choices: bytes
+    held_at: datetime | None = None
+    task: int | None = None
 
 
 class GateFacts(NamedTuple):
@@ -261,6 +313,7 @@ class Facts:
         slot: the run that holds the job's overlap slot.
         zone_data: the version of this process.
         timer_missing: the job must have a timer, and has none.
+        workflow: of a run of a workflow or of a task.
     """
 
     now: datetime
@@ -276,3 +329,4 @@ class Facts:
     backlog: LaneBacklog | KafkaAway | None = None
     zone_data: str | None = None
     timer_missing: bool = False
+    workflow: WorkflowFacts | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
 
-from noonmark.core.states import JobState, Lane, RunState, WaitReason
+from noonmark.core.states import BY_TASKS, JobState, Lane, RunState, WaitReason
 from noonmark.core.why.answers import (
     About,
     Answer,
@@ -19,10 +19,13 @@ from noonmark.core.why.answers import (
     without_worker,
 )
 from noonmark.core.why.endings import of_ended
-from noonmark.core.why.facts import Facts, JobFacts, RunFacts, ScheduleFacts, TimerFacts
+from noonmark.core.why.facts import Facts, JobFacts, RunFacts, ScheduleFacts, TimerFacts, WorkflowFacts
 from noonmark.core.why.path import of_overdue, of_workers, stopped
 from noonmark.core.why.runs import of_run
 from noonmark.core.why.stranded import NO_TIMER
+from noonmark.core.why.tasks import of_undecided
+from noonmark.core.why.workflows import is_workflow
+from noonmark.core.workflows import WORKFLOW_POOL
 
 
 def explain(facts: Facts) -> list[Answer]:
@@ -30,9 +33,11 @@ def explain(facts: Facts) -> list[Answer]:
     answers: list[Answer] = []
     if facts.run is not None:
         paused = facts.run.state == RunState.WAITING and facts.run.reason == WaitReason.PAUSED
-        if facts.job is not None and paused:
+        # A pause stops the tasks of a workflow run that have not started.
+        is_open = facts.run.unfinished and is_workflow(facts.run) and facts.run.started_at is not None
+        if facts.job is not None and (paused or is_open):
             answers += _of_state(facts, facts.job)
-        answers += of_run(facts, facts.run)
+        answers += _of_run(facts, facts.run)
     elif facts.job is not None:
         answers += _of_job(facts, facts.job)
     if any(of_workers(facts)):
@@ -40,6 +45,14 @@ def explain(facts: Facts) -> list[Answer]:
     return ranked(answers) or [
         answer(Blocker.NOTHING_LEFT, "nothing is planned, and the ledger has no runs of it")
     ]
+
+
+def _of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
+    workflow = facts.workflow
+    if workflow is not None and workflow.task is not None and run.id == workflow.id and run.owner == BY_TASKS:
+        yield from of_undecided(facts, workflow, workflow.task)
+    else:
+        yield from of_run(facts, run)
 
 
 def _of_job(facts: Facts, job: JobFacts) -> Iterator[Answer]:
@@ -221,7 +234,7 @@ def _of_future(facts: Facts, job: JobFacts, timer: TimerFacts) -> Iterator[Answe
 def lane_in_question(facts: Facts) -> tuple[str, Lane] | None:
     """Return the pool and lane whose backlog in Kafka would explain more; None: no backlog would."""
     for run in (facts.run,) if facts.run is not None else facts.runs:
-        if run.state == RunState.QUEUED and run.unsent_since is None:
+        if run.state == RunState.QUEUED and run.unsent_since is None and run.pool != WORKFLOW_POOL:
             return run.pool, Lane(run.lane)
     return None
 
@@ -235,6 +248,7 @@ def without_errors(facts: Facts) -> Facts:
         facts,
         job=job,
         run=_without_error(facts.run) if facts.run is not None else None,
+        workflow=_without_task_errors(facts.workflow) if facts.workflow is not None else None,
         runs=[_without_error(run) for run in facts.runs],
     )
 
@@ -242,3 +256,7 @@ def without_errors(facts: Facts) -> Facts:
 def _without_error(run: RunFacts) -> RunFacts:
     # Kafka's reason for refusing a message is not an error of an attempt.
     return run if run.reason == WaitReason.UNDELIVERABLE else run._replace(error=None)
+
+
+def _without_task_errors(workflow: WorkflowFacts) -> WorkflowFacts:
+    return replace(workflow, tasks=[task._replace(error=None) for task in workflow.tasks])

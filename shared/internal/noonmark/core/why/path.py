@@ -9,6 +9,7 @@ from typing import Any, Final
 from noonmark.core.states import Lane
 from noonmark.core.why.answers import About, Answer, Blocker, Weight, answer, at, counted, lasting
 from noonmark.core.why.facts import Facts, KafkaAway, LaneBacklog, RoleFacts, RunFacts
+from noonmark.core.workflows import WORKFLOW_POOL
 
 SLOW_SECONDS: Final = 5.0
 """A step that takes longer than this although its service is live is reported as a problem."""
@@ -109,9 +110,9 @@ def _dispatcher_behind(facts: Facts, seconds: float, **about: Any) -> Answer:
 
 
 def of_workers(facts: Facts, *, weight: Weight | None = None) -> Iterator[Answer]:
-    """Say why no worker can run the job, whether or not it is due."""
+    """Say why no worker can run the job, whether or not it is due. Triggers, not workers, run a workflow."""
     job = facts.job
-    if job is None:
+    if job is None or job.pool == WORKFLOW_POOL:
         return
     pool = facts.path.pool
     about: About = {"pool": job.pool, "job": job.name or job.id, "kind": job.kind, "handler": job.handler}
@@ -129,6 +130,26 @@ def of_workers(facts: Facts, *, weight: Weight | None = None) -> Iterator[Answer
     elif pool.misfit is not None:
         code = Blocker.NO_WORKER_FOR_KIND if pool.lacks == "kind" else Blocker.NO_WORKER_FOR_HANDLER
         yield answer(code, pool.misfit, weight=weight, workers=pool.alive, **about)
+
+
+def of_opening(facts: Facts, run: RunFacts) -> Iterator[Answer]:
+    """Say why a queued workflow run is not under way although a trigger knows of it: it needs no worker."""
+    trigger, queued = facts.path.trigger, run.queued_at or run.scheduled_for
+    waits = (facts.now - queued).total_seconds()
+    about: About = {"run": run.id, "queued_at": queued, "seconds": waits}
+    if not trigger.alive:
+        yield stopped(
+            Blocker.TRIGGER_STOPPED, trigger, "no live triggers, so nothing starts its tasks", **about
+        )
+    elif waits > SLOW_SECONDS:
+        sentence = (
+            f"it was queued {lasting(waits)} ago, and its first tasks have not been started, although"
+            f" {counted(trigger.alive, 'trigger')} {_are(trigger.alive)} live: they do not keep up"
+        )
+        yield answer(Blocker.TRIGGER_BEHIND, sentence, triggers=trigger.alive, **about)
+    else:
+        sentence = f"it was queued {lasting(waits)} ago; a trigger is about to start its first tasks"
+        yield answer(Blocker.ON_ITS_WAY, sentence, **about)
 
 
 def of_message(facts: Facts, run: RunFacts) -> Iterator[Answer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from noonmark.core.states import RunState
+from noonmark.core.states import BY_TARGET, BY_TASKS, RunState
 from noonmark.core.why.answers import About, at, counted, lasting
 from noonmark.core.why.facts import Facts, RunFacts
 
@@ -13,6 +13,8 @@ def doing(facts: Facts, run: RunFacts) -> str:
     """Return what an unfinished run is doing, as a clause to follow its name."""
     if run.report_until is not None:
         return f"which waits until {at(run.report_until)} for its target's report"
+    if run.state in (RunState.RUNNING, RunState.CANCELLING) and run.owner == BY_TASKS:
+        return f"whose tasks have been {run.state} since {at(_since(run))}"
     if run.state in (RunState.RUNNING, RunState.CANCELLING) and run.owner:
         return f"which has been {run.state} on {worker_of(run)} since {at(_since(run))}"
     return f"which has been {run.state} for {lasting((facts.now - _since(run)).total_seconds())}"
@@ -24,7 +26,7 @@ def about_holder(run: RunFacts) -> About:
         "holder": run.id,
         "holder_state": run.state,
         "holder_since": _since(run),
-        "holder_worker": run.owner or None,
+        "holder_worker": None if run.owner in (BY_TARGET, BY_TASKS) else run.owner,
     }
 
 

@@ -11,9 +11,10 @@ from noonmark.core.states import RunState, WaitReason
 from noonmark.core.why.answers import About, Answer, Blocker, Weight, ahead, answer, at, counted
 from noonmark.core.why.endings import of_ended
 from noonmark.core.why.facts import Facts, GateFacts, RunFacts
-from noonmark.core.why.path import of_message, of_overdue, of_unsent, of_workers, stopped
+from noonmark.core.why.path import of_message, of_opening, of_overdue, of_unsent, of_workers, stopped
 from noonmark.core.why.progress import about_holder, doing, loss, worker_of
 from noonmark.core.why.stranded import RUN_FAULTS
+from noonmark.core.why.workflows import is_workflow, of_open_workflow
 
 _ROUNDING: Final = 1e-9
 _MOST_NAMED: Final = 3
@@ -32,11 +33,17 @@ def of_run(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     elif run.state == RunState.QUEUED:
         yield from _deadline(facts, run)
         yield from of_workers(facts)
-        yield from of_unsent(facts, run) if run.unsent_since else of_message(facts, run)
+        if run.unsent_since:
+            yield from of_unsent(facts, run)
+        else:
+            yield from (of_opening if is_workflow(run) else of_message)(facts, run)
     elif run.state == RunState.RETRYING:
         yield from _retrying(facts, run)
     elif run.state in (RunState.RUNNING, RunState.CANCELLING):
-        yield _under_way(facts, run)
+        if is_workflow(run):
+            yield from of_open_workflow(facts, run)
+        else:
+            yield _under_way(facts, run)
     else:
         yield from of_ended(facts, [run])
 

@@ -26,6 +26,7 @@ RUN_FAULTS: Final[Mapping[str, str]] = {
     "no_wait": "it is waiting, but it is in no queue, so nothing continues it",
     "no_callback": "it waits for the report of its target, but no callback of it exists to accept one",
     "no_deadline": "it waits for the report of its target, but it has no deadline",
+    "no_task": "it is {state}, but none of its tasks is under way, and nothing decides what comes next",
     "never": "it is {state}, but its timer is set to an instant that never comes",
 }
 """What is wrong with a run, by the codes that `explain_runs` and `find_stranded_runs` return."""

@@ -15,6 +15,7 @@ from noonmark.core.schedules.schedule import Schedule
 from noonmark.core.states import DeliverySemantics, Lane, Overlap
 from noonmark.schemas.jobs.job import JobSpec
 from noonmark.schemas.jobs.retry import retry_document
+from noonmark.store.documents.workflows import KIND, tasks_of_spec, workflow_document
 
 FIRST_ONE_OFF: Final = 1_000_000_000
 """Versions from here on are for a single run each; lower ones are from edits."""
@@ -28,7 +29,8 @@ def document_of(row: Mapping[str, Any], schedule: Schedule | None) -> dict[str, 
     An interval that was created without `start` has none here, because an update keeps its phase.
 
     Args:
-        row: columns of `jobs`, or of `job_versions` and `namespace`; `lane` is a number or a name.
+        row: columns of `jobs`, or of `job_versions` and `namespace`; `lane` is a number or a name. Of a
+            workflow also `tasks`, its `StoredTask`s; without them, the document leaves tasks out.
         schedule: its parsed schedule; None if it has none or it cannot be read. In that case the document
             contains the stored form.
     """
@@ -38,7 +40,7 @@ def document_of(row: Mapping[str, Any], schedule: Schedule | None) -> dict[str, 
     document["run_at"] = format_instant(parse_instant(run_at)) if run_at else None
     if run_at is None and stored:
         document["schedule"] = _schedule(stored, document["schedule"])
-    return document
+    return workflow_document(document, row.get("tasks")) if row["kind"] == KIND else document
 
 
 def document_of_spec(spec: JobSpec) -> dict[str, Any]:
@@ -52,11 +54,11 @@ def document_of_spec(spec: JobSpec) -> dict[str, Any]:
 def effective(spec: JobSpec) -> dict[str, Any]:
     """Return the job document of a spec with all defaults filled in; `parse_job` can read it again."""
     misfire = spec.misfire
-    return {
+    document = {
         "name": spec.name,
         "type": spec.kind,
         "handler": spec.handler,
-        "payload": orjson.loads(spec.payload_json),
+        "payload": orjson.loads(spec.payload_json or b"null"),
         "schedule": _schedule_document(spec.schedule),
         "run_at": format_instant(spec.run_at) if spec.run_at else None,
         "retry": retry_document(spec.retry),
@@ -81,6 +83,7 @@ def effective(spec: JobSpec) -> dict[str, Any]:
         "description": spec.description,
         "owner": spec.owner,
     }
+    return document if spec.workflow is None else workflow_document(document, tasks_of_spec(spec))
 
 
 def readable(stored: object) -> Mapping[str, Any]:

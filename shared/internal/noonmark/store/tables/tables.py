@@ -58,6 +58,7 @@ from noonmark.store.tables.transport import (
     topic_progress,
     workers,
 )
+from noonmark.store.tables.workflows import workflow_tasks, workflows
 
 __all__ = [
     "alert_deliveries",
@@ -106,6 +107,8 @@ __all__ = [
     "topic_progress",
     "waits",
     "workers",
+    "workflow_tasks",
+    "workflows",
     "zone_data",
 ]
 
@@ -226,6 +229,7 @@ runs: Final = Table(
     must("pool", Text()),
     may("result", JSON()),
     may("error", Text()),
+    may("due_at", INSTANT),
 )
 
 start_batches: Final = Table(

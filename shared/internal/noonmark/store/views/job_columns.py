@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, literal, null, or_, select
 
-from noonmark.core.states import NO_NEXT_INSTANT, JobState, TimerKind
+from noonmark.core.states import NO_NEXT_INSTANT, JobState, Origin, TimerKind
 from noonmark.store.documents.columns import NEVER
+from noonmark.store.documents.workflows import KIND
 from noonmark.store.tables import tables as t
 
 _FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
@@ -30,14 +31,23 @@ def job_columns() -> list[ColumnElement[Any]]:
 
 
 def last_run() -> ColumnElement[Any]:
-    """Return the column with the last start of a run of the job."""
-    r = t.runs
+    """Return the column with the last start of a run of the job; runs of a workflow's tasks do not count."""
+    r, own = t.runs, t.runs.alias("own")
     started = select(r.c.started_at).where(r.c.job_id == t.jobs.c.id, r.c.started_at.is_not(None))
-    return started.order_by(r.c.scheduled_for.desc()).limit(1).scalar_subquery()
+    latest = started.order_by(r.c.scheduled_for.desc()).limit(1)
+    # The runs of tasks have the instant of their workflow run, which is then found by the whole key.
+    instant = latest.with_only_columns(r.c.scheduled_for).scalar_subquery()
+    of_workflow = select(func.max(own.c.started_at)).where(
+        own.c.job_id == t.jobs.c.id,
+        own.c.scheduled_for == instant,
+        own.c.origin.in_([origin.value for origin in Origin if origin is not Origin.TASK]),
+    )
+    return case((t.jobs.c.kind == KIND, of_workflow.scalar_subquery()), else_=latest.scalar_subquery())
 
 
 def _fire_timer(jobs: FromClause = t.jobs) -> ColumnElement[bool]:
-    return and_(t.timers.c.job_id == jobs.c.id, t.timers.c.kind != TimerKind.RETRY.value)
+    of_runs = (TimerKind.RETRY.value, TimerKind.ADVANCE.value)
+    return and_(t.timers.c.job_id == jobs.c.id, t.timers.c.kind.not_in(of_runs))
 
 
 def _readable() -> ColumnElement[bool]:

@@ -12,7 +12,9 @@ from sqlalchemy import Connection
 from noonmark.schemas.problems.refusal import pointer
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.jobs import document_of
+from noonmark.store.documents.workflows import KIND
 from noonmark.store.views.pauses import driver_of, stored_schedules
+from noonmark.store.views.workflow_tasks import stored_tasks
 
 MOST_VERSIONS: Final = 200
 
@@ -29,6 +31,8 @@ class Version(NamedTuple):
 def versions_of(connection: Connection, job_id: UUID, numbers: Sequence[int] | None = None) -> list[Version]:
     """Return the versions of a job, the newest first, at most `MOST_VERSIONS` of them.
 
+    Of a workflow, only as many as have `MOST_TASKS` tasks together.
+
     Args:
         connection: a connection in a read-only transaction.
         job_id: id of the job.
@@ -38,14 +42,17 @@ def versions_of(connection: Connection, job_id: UUID, numbers: Sequence[int] | N
     with driver_of(connection).cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(statement("list_job_versions"), asked).fetchall()
     schedules = stored_schedules(connection, [{**row, "id": UUID(int=row["version"])} for row in rows])
+    workflows = [row["version"] for row in rows if row["kind"] == KIND]
+    tasks = stored_tasks(driver_of(connection), job_id, workflows)
     return [
         Version(
             row["version"],
             row["namespace"],
             row["replaced_at"],
-            document_of(row, schedules.get(UUID(int=row["version"]))),
+            document_of({**row, "tasks": tasks.get(row["version"])}, schedules.get(UUID(int=row["version"]))),
         )
         for row in rows
+        if row["kind"] != KIND or row["version"] in tasks
     ]
 
 

@@ -30,9 +30,12 @@ from sqlalchemy import cast as as_type
 from sqlalchemy.dialects.postgresql import JSONB
 
 from noonmark.core.states import JobState, Lane
+from noonmark.store.documents.workflows import KIND
 from noonmark.store.tables import tables as t
 from noonmark.store.views.job_columns import job_columns, last_run, one_time, shown_state
 from noonmark.store.views.paging import Page, Row, with_lane
+from noonmark.store.views.pauses import driver_of
+from noonmark.store.views.workflow_tasks import stored_tasks
 
 MOST_CHECKED: Final = 3000
 """Maximum number of jobs that one page checks if a filter has no index."""
@@ -94,12 +97,17 @@ def list_jobs(
 
 
 def find_job(connection: Connection, job_id: UUID) -> Row | None:
-    """Return a job with its payload."""
+    """Return a job with its payload; of a workflow, with `tasks` as `document_of` reads them."""
     work = as_type(t.jobs.c.work, Text).label("work")
     columns = [work if column.key == "work" else column for column in job_columns()]
     query = select(*columns, last_run().label("last_run_at")).where(t.jobs.c.id == job_id)
     found = connection.execute(query).mappings().first()
-    return None if found is None else with_lane({**found, "work": _parsed(found["work"])})
+    if found is None:
+        return None
+    row = with_lane({**found, "work": _parsed(found["work"])})
+    if row["kind"] == KIND:
+        row["tasks"] = stored_tasks(driver_of(connection), job_id, [row["version"]]).get(row["version"], [])
+    return row
 
 
 def _parsed(work: str) -> Any:

@@ -28,6 +28,7 @@ from noonmark.core.states import Lane, TimerKind
 from noonmark.store.database.engines import engine_of
 from noonmark.store.tables import tables as t
 from noonmark.store.views.job_columns import job_columns
+from noonmark.store.views.task_runs import add_task, is_task
 
 Row = Mapping[str, Any]
 Place = TypeVar("Place", UUID, int)
@@ -64,12 +65,12 @@ def reader(dsn: str, *, statement_timeout_seconds: float = 30) -> Iterator[Conne
 
 
 def list_runs(connection: Connection, namespace: str, *, limit: int) -> list[Row]:
-    """List runs of a namespace, the newest first, with the name of their job."""
+    """List runs of a namespace, the newest first, with the name of their job; not those of tasks."""
     r, j = t.runs, t.jobs
     query = (
         select(*run_summary(), j.c.name.label("job_name"), j.c.kind, j.c.handler, waits_for())
         .select_from(r.outerjoin(j, j.c.id == r.c.job_id).outerjoin(t.waits, t.waits.c.run_id == r.c.id))
-        .where(r.c.namespace == namespace)
+        .where(r.c.namespace == namespace, ~is_task(r))
         .order_by(r.c.id.desc())
     )
     return [with_lane(row) for row in connection.execute(query.limit(limit)).mappings()]
@@ -90,6 +91,7 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
     if found is None:
         return None
     run = with_lane(found)
+    add_task(connection, run)
     run["attempts"] = list_attempts(connection, [run_id])
     timers = t.timers
     # Search by the job's id, which is indexed; a timer belongs to one run, or to the next instant.
@@ -219,7 +221,7 @@ def run_summary(r: FromClause = t.runs) -> list[ColumnElement[Any]]:
     return [
         r.c.id, r.c.job_id, r.c.namespace, r.c.state, r.c.reason, r.c.attempt, r.c.fence, r.c.lane, r.c.pool,
         r.c.origin, r.c.scheduled_for, r.c.queued_at, r.c.started_at, r.c.finished_at, r.c.instants,
-        r.c.error, _first_start(r),
+        r.c.error, r.c.due_at, _first_start(r),
     ]  # fmt: skip
 
 

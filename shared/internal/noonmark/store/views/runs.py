@@ -15,9 +15,10 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, func, or_, select, tuple_
 
-from noonmark.core.states import JobState, Lane, RunState
+from noonmark.core.states import JobState, Lane, Origin, RunState
 from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Row, run_summary, waits_for, with_lane
+from noonmark.store.views.task_runs import is_task, its_task, of_workflow, task_columns
 
 WINDOW: Final = 10_000
 """Maximum number of rows that one page reads."""
@@ -49,6 +50,8 @@ class RunSearch:
         since: due at or after this instant.
         until: due before this instant.
         labels: labels that their jobs must all have.
+        tasks: also runs of tasks of workflows; otherwise only if `origin` or `workflow` asks for them.
+        workflow: only runs of the tasks of this workflow run.
     """
 
     namespace: str
@@ -62,6 +65,13 @@ class RunSearch:
     since: datetime | None = None
     until: datetime | None = None
     labels: Mapping[str, str] | None = None
+    tasks: bool = False
+    workflow: UUID | None = None
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether runs of tasks can match."""
+        return self.tasks or self.workflow is not None or self.origin == Origin.TASK
 
 
 class _Search(NamedTuple):
@@ -95,12 +105,14 @@ def search_runs(
         window: maximum number of rows to read.
     """
     search = _Search(wanted, limit, window)
+    if wanted.workflow is not None:
+        return _of_workflow(connection, search, wanted.workflow, UUID(place[0]) if place else _ABOVE_ALL)
     job = wanted.job or _recurring_job(connection, wanted)
     if job is not None:
         return _of_job(connection, search, job, place)
     before = UUID(place[0]) if place else _ABOVE_ALL
     states = frozenset(wanted.states)
-    if states == {RunState.DEAD}:
+    if states == {RunState.DEAD} and not wanted.has_tasks:  # a dead task has no dead letter
         return _dead(connection, search, before)
     if states == {RunState.WAITING}:
         return _waiting(connection, search, before)
@@ -145,6 +157,29 @@ def _of_job(connection: Connection, search: _Search, job: UUID, place: Sequence[
     return _page(rows, search.limit, instant)
 
 
+def _of_workflow(connection: Connection, search: _Search, workflow: UUID, before: UUID) -> Found:
+    """List the runs of the tasks of a workflow run, which have its job and its instant."""
+    r = t.runs
+    place = select(r.c.job_id, r.c.scheduled_for).where(r.c.id == workflow)
+    found = connection.execute(place).first()
+    if found is None:
+        return Found([], None)
+    number = func.row_number().over(order_by=r.c.id.desc()).label("number")
+    seen = (
+        select(*r.c, number)
+        .where(
+            r.c.job_id == found.job_id,
+            r.c.scheduled_for == found.scheduled_for,
+            of_workflow(r, workflow),
+            r.c.id < before,
+        )
+        .order_by(r.c.id.desc())
+        .limit(search.window)
+        .subquery()
+    )
+    return _page(_marked(connection, search, seen, [seen.c.id]), search.limit, _by_id)
+
+
 def _dead(connection: Connection, search: _Search, before: UUID) -> Found:
     d, r = t.dead_letters, t.runs
     number = func.row_number().over(order_by=d.c.run_id.desc()).label("number")
@@ -167,7 +202,7 @@ def _marked(
     fits = and_(*_fitting(search.wanted, seen))
     is_last = seen.c.number == search.window
     query = (
-        _summary(seen, seen.c.request_id, fits.label("fits"), is_last.label("is_last"))
+        _summary(search.wanted, seen, seen.c.request_id, fits.label("fits"), is_last.label("is_last"))
         .where(or_(fits, is_last))
         .order_by(*(column.desc() for column in key))
         .limit(search.limit + 1)
@@ -179,7 +214,7 @@ def _waiting(connection: Connection, search: _Search, before: UUID) -> Found:
     floor = connection.execute(select(func.noonmark_waits_floor(before, search.window))).scalar()
     w, r = t.waits, t.runs
     query = (
-        _summary(r)
+        _summary(search.wanted, r)
         .where(
             w.c.run_id == r.c.id,
             w.c.scheduled_for == r.c.scheduled_for,
@@ -202,7 +237,7 @@ def _live(connection: Connection, search: _Search, before: UUID) -> Found:
     floor = found[-1][0] if len(found) == window else None
     r = t.runs
     query = (
-        _summary(r)
+        _summary(search.wanted, r)
         .where(
             r.c.id.in_([row[0] for row in found]),
             r.c.scheduled_for.between(min(row[1] for row in found), max(row[2] for row in found)),
@@ -222,7 +257,7 @@ def _newest(connection: Connection, search: _Search, before: UUID) -> Found:
     floor = connection.execute(select(func.noonmark_runs_floor(before, first, end, search.window))).scalar()
     r = t.runs
     query = (
-        _summary(r)
+        _summary(search.wanted, r)
         .where(
             r.c.id < before,
             r.c.id >= (floor or _BELOW_ALL),
@@ -236,19 +271,22 @@ def _newest(connection: Connection, search: _Search, before: UUID) -> Found:
     return _above(_read(connection, query), search.limit, floor)
 
 
-def _summary(runs: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
+def _summary(wanted: RunSearch, runs: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     j, w = t.jobs, t.waits
-    columns = (*run_summary(runs), j.c.name.label("job_name"), j.c.kind, j.c.handler, waits_for(), *more)
-    return (
-        select(*columns)
+    kinds = task_columns(runs) if wanted.has_tasks else [j.c.kind, j.c.handler]
+    query = (
+        select(*run_summary(runs), j.c.name.label("job_name"), *kinds, waits_for(), *more)
         .join_from(runs, j, j.c.id == runs.c.job_id, isouter=True)
         .join(w, w.c.run_id == runs.c.id, isouter=True)
     )
+    return query.join(t.workflow_tasks, its_task(runs), isouter=True) if wanted.has_tasks else query
 
 
 def _fitting(wanted: RunSearch, r: FromClause) -> list[ColumnElement[bool]]:
     """Return all conditions except those on the job's id."""
     conditions: list[ColumnElement[bool]] = [r.c.namespace == wanted.namespace, *_due(wanted, r)]
+    if not wanted.has_tasks:
+        conditions.append(~is_task(r))
     if wanted.job_name is not None:
         conditions.append(t.jobs.c.name == wanted.job_name)
     if wanted.labels:

@@ -31,8 +31,10 @@ from noonmark.core.why.facts import (
     ScheduleFacts,
     SkippedInstant,
     TimerFacts,
+    WorkflowFacts,
 )
 from noonmark.core.why.stranded import UNREADABLE, timer_fault
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.core.zones.zones import UTC_ZONE, zone_data_version
 from noonmark.store.cluster.catalogues import live_catalogues
 from noonmark.store.database.row_types import row_of
@@ -41,6 +43,7 @@ from noonmark.store.documents.columns import NEVER
 from noonmark.store.documents.schedules import ScheduleTexts
 from noonmark.store.jobs.self_pauses import REASON_PREFIX
 from noonmark.store.limits.promotion import rule_of
+from noonmark.store.views.why_workflows import run_of_task, workflow_facts
 
 _RECENT: Final = 20
 """Number of runs of a job that are checked: this many of the latest, and of the waiting ones."""
@@ -97,16 +100,34 @@ def facts_of_job(connection: psycopg.Connection, job_id: UUID, setup: Setup) -> 
     )
 
 
-def facts_of_run(connection: psycopg.Connection, run_id: UUID, setup: Setup) -> Facts | None:
-    """Read the facts about a run, as `facts_of_job` does; return None if the run does not exist."""
+def facts_of_run(
+    connection: psycopg.Connection, run_id: UUID, setup: Setup, task: str | None = None
+) -> Facts | None:
+    """Read the facts about a run, as `facts_of_job` does; return None if the run does not exist.
+
+    Args:
+        connection: as of `facts_of_job`.
+        run_id: id of the run.
+        setup: settings of this process.
+        task: of a workflow run: the key of a task, which is asked about instead. None is returned if it has
+            no such task.
+    """
     runs = _runs(connection, [(run_id, None)])
     if not runs:
         return None
     run = runs[0]
+    workflow = workflow_facts(connection, run)
+    if task is not None:
+        found = run_of_task(workflow, task) if workflow is not None and workflow.id == run.id else None
+        if not isinstance(found, WorkflowFacts):
+            return None if found is None else facts_of_run(connection, found, setup)
+        workflow = found
     job = _job(connection, run.job_id)
     if job is not None:
-        # A run goes to the pool of the job version that it was planned with.
-        job = job._replace(pool=run.pool)
+        # A run goes to the pool of the job version that it was planned with, or of its task.
+        job = job._replace(pool=run.pool, pool_known=run.pool_known)
+        if run.task_kind is not None:
+            job = job._replace(kind=run.task_kind, handler=run.task_handler)
     now, path = _path(connection, setup, job, run)
     return Facts(
         now,
@@ -117,6 +138,7 @@ def facts_of_run(connection: psycopg.Connection, run_id: UUID, setup: Setup) -> 
         gates=_gates(connection, runs),
         slot=_slot(connection, job) if run.state == RunState.SKIPPED and job is not None else None,
         zone_data=zone_data_version(),
+        workflow=workflow,
     )
 
 
@@ -210,7 +232,9 @@ def _path(
 ) -> tuple[datetime, PathFacts]:
     about = run or job
     assert about is not None
-    topic = setup.topic_of(about.pool, Lane(about.lane)) if setup.topic_of is not None else None
+    topic = None
+    if setup.topic_of is not None and about.pool != WORKFLOW_POOL:
+        topic = setup.topic_of(about.pool, Lane(about.lane))
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(
             statement("explain_path"),
