@@ -26,23 +26,24 @@ def build(service: Service) -> Sequence[Loop]:
     membership = Membership(
         "dispatcher", shards=install.shards, timeout_seconds=settings.owner_timeout_seconds
     )
-    runs, events = RunRelay(service, membership, topics), EventRelay(service, membership)
+    hints = HintSender(settings.dsn)
+    runs = RunRelay(service, membership, topics, hints, shards=install.shards)
+    events = EventRelay(service, membership)
     return [
         OwnershipLoop(service, membership, (runs.wake, events.wake)),
         HintListener(settings.dsn, {OUTBOX_CHANNEL: runs.wake}),
         runs,
         events,
         LagLoop(service, membership, topics),
-        *app_outboxes(service, topics, shards=install.shards),
+        *app_outboxes(service, topics, hints, shards=install.shards),
     ]
 
 
-def app_outboxes(service: Service, topics: Topics, *, shards: int) -> list[Loop]:
+def app_outboxes(service: Service, topics: Topics, hints: HintSender, *, shards: int) -> list[Loop]:
     """Create a loop for each application's outbox: every dispatcher relays all of them, by turns."""
     bindings = parse_bindings(service.settings.app_outboxes.get_secret_value())
     if not bindings:
         return []
-    hints = HintSender(service.settings.dsn)
     return [AppOutboxLoop(service, bound, topics, hints, shards=shards) for bound in bindings]
 
 

@@ -30,12 +30,14 @@ class Unsent(NamedTuple):
         pool: the pool that the run is queued for.
         lane: its lane there.
         run: what its message says of it.
+        spread: it is a task's: it may be in any partition.
     """
 
     row: int
     pool: str
     lane: int
     run: QueuedRun
+    spread: bool = False
 
 
 def unsent_runs(rows: Sequence[OutboxRow]) -> list[Unsent]:
@@ -53,12 +55,18 @@ def unsent_runs(rows: Sequence[OutboxRow]) -> list[Unsent]:
                 fence,
                 cast("int", row.job_version),
             )
-            runs.append(Unsent(index, pool, row.lane, run))
+            runs.append(Unsent(index, pool, row.lane, run, row.key is not None))
             continue
         lane = row.lane % ARRAYS
         facts = zip(row.run_ids, row.job_ids or (), row.instants or (), row.job_versions or (), strict=True)
         runs += [
-            Unsent(index, pool, lane, QueuedRun(run_id, job_id, namespace, at, fence, version))
+            Unsent(
+                index,
+                pool,
+                lane,
+                QueuedRun(run_id, job_id, namespace, at, fence, version),
+                row.key is not None,
+            )
             for run_id, job_id, at, version in facts
         ]
     return runs
@@ -135,10 +143,12 @@ class MessagePacker:
         """
         routes: dict[tuple[str, int], _Route] = {}
         groups: list[tuple[_Route, int, list[int]]] = []
-        for index, (_, pool, lane, run) in enumerate(runs):
+        for index, (_, pool, lane, run, spread) in enumerate(runs):
             where = (pool, lane)
             route = routes.get(where) or routes.setdefault(where, self._route(*where, pools))
-            partition = run.job_id.int % route.partitions if route.partitions else -1
+            partition = (
+                (run.run_id if spread else run.job_id).int % route.partitions if route.partitions else -1
+            )
             filling = route.filling.get(partition)
             is_traced = bool(traced) and run.run_id in traced
             if is_traced or filling is None or len(filling) >= self._most:

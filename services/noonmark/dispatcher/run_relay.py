@@ -10,6 +10,8 @@ from uuid import UUID
 
 import psycopg
 
+from noonmark.core.ids import shard_of
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.dispatcher.pool_signers import PoolSigners, PoolState
 from noonmark.dispatcher.relay_loop import RelayLoop
 from noonmark.dispatcher.run_messages import MessagePacker, Packed, Unsent, unsent_runs
@@ -21,9 +23,11 @@ from noonmark.service.run_traces import Root, relay_context
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
 from noonmark.store.cluster.members import Membership
+from noonmark.store.database.hints import HintSender
 from noonmark.store.database.row_types import OutboxRow
 from noonmark.store.outbox import relay
 from noonmark.store.outbox.relay import Parked
+from noonmark.store.workflows.facts import WorkflowTimer, look_at
 from noonmark.telemetry.metrics import PARKED_RUNS, RUN_MESSAGES
 
 _PARKED_RETRY_SECONDS: Final = 60.0
@@ -36,9 +40,21 @@ _NO_KEY: Final = "pool {pool} has no signing key: run `noonmark pool create {poo
 class RunRelay(RelayLoop):
     """Sends run messages as soon as a hint says that there are some."""
 
-    def __init__(self, service: Service, membership: Membership, topics: Topics) -> None:
-        """Create the loop and its producer."""
+    def __init__(
+        self, service: Service, membership: Membership, topics: Topics, hints: HintSender, *, shards: int
+    ) -> None:
+        """Create the loop and its producer.
+
+        Args:
+            service: the process.
+            membership: knows the owned slices.
+            topics: names of the topics.
+            hints: wakes the triggers.
+            shards: the number of shards of the installation.
+        """
         super().__init__(service, "relay", membership, condition="kafka")
+        self._hints = hints
+        self._shards = shards
         self._pools = PoolSigners()
         self._traces: Mapping[UUID, Root] = {}
         self._runs_per_row = float(relay.RUNS_PER_ROW)
@@ -65,7 +81,10 @@ class RunRelay(RelayLoop):
     def send(
         self, connection: psycopg.Connection, rows: Sequence[OutboxRow]
     ) -> tuple[Sequence[OutboxRow], BatchResult]:
-        """Sign and send runs; those of a pool without a key are parked."""
+        """Sign and send runs; those of a pool without a key are parked, workflow runs go to the triggers."""
+        if workflows := [row for row in rows if row.pool == WORKFLOW_POOL]:
+            self._unless_locked(lambda: self._hand_over(connection, workflows))
+            rows = [row for row in rows if row.pool != WORKFLOW_POOL]
         pools = self._pools.read(connection, {cast("str", row.pool) for row in rows})
         sendable = [row for row in rows if row.pool in pools]
         if len(sendable) < len(rows):
@@ -156,6 +175,22 @@ class RunRelay(RelayLoop):
         return self._service.traces.roots(
             connection, [(unsent.run.run_id, unsent.run.job_id) for unsent in runs]
         )
+
+    def _hand_over(self, connection: psycopg.Connection, rows: Sequence[OutboxRow]) -> None:
+        """Have triggers open workflow runs: no worker executes them."""
+        handed_over = [
+            WorkflowTimer(
+                *(run.run_id, run.scheduled_for, run.job_id, run.job_version),
+                shard_of(run.run_id, self._shards),
+                *(unsent.lane, run.namespace, unsent.pool),
+            )
+            for unsent in unsent_runs(rows)
+            for run in (unsent.run,)
+        ]
+        with connection.transaction():
+            look_at(connection, handed_over)
+            relay.delete(connection, rows)
+        self._hints.ended()
 
     def _park(
         self,

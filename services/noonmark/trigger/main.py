@@ -10,7 +10,13 @@ from noonmark.service.runner import Loop, Service, run_service
 from noonmark.service.startup import await_install
 from noonmark.settings import Settings
 from noonmark.store.cluster.members import Membership
-from noonmark.store.database.hints import DUE_CHANNEL, FREED_CHANNEL, HintListener, HintSender
+from noonmark.store.database.hints import (
+    DUE_CHANNEL,
+    ENDED_CHANNEL,
+    FREED_CHANNEL,
+    HintListener,
+    HintSender,
+)
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.trigger.backfill_loop import BackfillLoop
 from noonmark.trigger.claim_loop import ClaimLoop
@@ -18,6 +24,7 @@ from noonmark.trigger.failure_watch import FailureLoop
 from noonmark.trigger.measure_loop import MeasureLoop
 from noonmark.trigger.promote_loop import PromoteLoop
 from noonmark.trigger.sweep_loop import HousekeepingLoop, LeaseLoop
+from noonmark.trigger.workflow_loop import WorkflowLoop
 
 
 def build(service: Service) -> Sequence[Loop]:
@@ -32,10 +39,13 @@ def build(service: Service) -> Sequence[Loop]:
     claim = ClaimLoop(
         service, membership, events, hints, shards=install.shards, waiting_runs=promote.wake.set
     )
+    workflows = WorkflowLoop(service, membership, events, hints, shards=install.shards)
+    channels = {DUE_CHANNEL: claim.wake, FREED_CHANNEL: promote.wake, ENDED_CHANNEL: workflows.wake}
     return [
-        OwnershipLoop(service, membership, (claim.wake,)),
-        HintListener(settings.dsn, {DUE_CHANNEL: claim.wake, FREED_CHANNEL: promote.wake}),
+        OwnershipLoop(service, membership, (claim.wake, workflows.wake)),
+        HintListener(settings.dsn, channels),
         claim,
+        workflows,
         promote,
         BackfillLoop(service, membership, hints),
         LeaseLoop(service, membership, events, hints, shards=install.shards),

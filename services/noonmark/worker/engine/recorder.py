@@ -282,6 +282,8 @@ class RecorderLoop:
             self._hints.due()
         if recorded.freed:
             self._hints.freed()
+        if recorded.told:
+            self._hints.ended()
 
     def _without_details(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
         """Drop details that Postgres cannot store, such as results and error texts, and keep the verdicts."""

@@ -101,6 +101,11 @@ from noonmark.telemetry.declared.trigger import (
     SELF_PAUSES,
     WAITING_RUNS,
     WORKERS,
+    WORKFLOW_FACTS,
+    WORKFLOW_PASS_SECONDS,
+    WORKFLOW_TASKS,
+    WORKFLOWS_BROKEN,
+    WORKFLOWS_OPENED,
     ZONE_DATA_INFO,
 )
 from noonmark.telemetry.declared.verify import (
@@ -197,6 +202,11 @@ __all__ = [
     "WATCHDOG_BEATS",
     "WATCHDOG_PART_OK",
     "WORKERS",
+    "WORKFLOWS_BROKEN",
+    "WORKFLOWS_OPENED",
+    "WORKFLOW_FACTS",
+    "WORKFLOW_PASS_SECONDS",
+    "WORKFLOW_TASKS",
     "WORKER_SLOTS",
     "ZONE_DATA_INFO",
     "metrics_of",

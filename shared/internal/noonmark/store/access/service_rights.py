@@ -65,6 +65,8 @@ tombstones         siu        siud       siu        -          -          -     
 topic_progress     -          s          siu        -          -          -          -
 waits              siud       siud       siud       siu        -          -          -
 workers            s          sud        s          siu        s          -          -
+workflow_tasks     si         si         si         s          -          -          -
+workflows          s          siud       s          s          s          -          -
 zone_data          s          s          s          -          -          -          -
 """
 

@@ -5,7 +5,7 @@ A process of release 0.2 registers none, so a rollout in either direction needs 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import Final
 
@@ -19,10 +19,16 @@ RUN_BATCHES: Final = "run_batches"
 OUTBOX_ARRAYS: Final = "outbox_arrays"
 """Reads rows of the outbox with several runs."""
 
-WORKER_CAPABILITIES: Final[Sequence[str]] = (RUN_BATCHES,)
+WORKFLOWS: Final = "workflows"
+"""Has its part in running workflows."""
+
+WORKER_CAPABILITIES: Final[Sequence[str]] = (RUN_BATCHES, WORKFLOWS)
 """What a worker of this release registers."""
 
-MEMBER_CAPABILITIES: Final[Mapping[str, Sequence[str]]] = {"dispatcher": (OUTBOX_ARRAYS,)}
+MEMBER_CAPABILITIES: Final[Mapping[str, Sequence[str]]] = {
+    "dispatcher": (OUTBOX_ARRAYS, WORKFLOWS),
+    "trigger": (WORKFLOWS,),
+}
 """What a member of this release registers, by its role."""
 
 
@@ -51,3 +57,25 @@ def reads_arrays(connection: psycopg.Connection, timeout_seconds: float) -> bool
         {"role": "dispatcher", "capability": OUTBOX_ARRAYS, "timeout_seconds": timeout_seconds},
     ).fetchone()
     return row is not None and bool(row[0])
+
+
+def without_workflows(
+    connection: psycopg.Connection, pools: Collection[str], timeout_seconds: float
+) -> Sequence[str]:
+    """Return what is live and has no part in running workflows, such as workers of release 0.2.
+
+    Args:
+        connection: to Postgres.
+        pools: of the tasks.
+        timeout_seconds: a trigger or dispatcher without a heartbeat for longer is not live.
+    """
+    rows = connection.execute(
+        statement("find_without_capability"),
+        {
+            "roles": ["dispatcher", "trigger"],
+            "pools": sorted(pools),
+            "capability": WORKFLOWS,
+            "timeout_seconds": timeout_seconds,
+        },
+    ).fetchall()
+    return [f"a worker of pool {pool!r}" if pool else f"a {what}" for what, pool in rows]

@@ -23,6 +23,9 @@ _log = logging.getLogger(__name__)
 DUE_CHANNEL: Final = "noonmark_due"
 """A timer was written that is due within a second: triggers check their timers."""
 
+ENDED_CHANNEL: Final = "noonmark_ended"
+"""A run of a task has ended, or a workflow run was queued: triggers advance workflows."""
+
 FREED_CHANNEL: Final = "noonmark_freed"
 """A slot was released that runs wait for: triggers check the wait queues."""
 
@@ -57,6 +60,10 @@ class HintSender:
     def due(self) -> None:
         """Report that a timer is due soon."""
         self._request(DUE_CHANNEL)
+
+    def ended(self) -> None:
+        """Report that a workflow can go on."""
+        self._request(ENDED_CHANNEL)
 
     def freed(self) -> None:
         """Report that capacity was released that runs wait for."""

@@ -15,6 +15,7 @@ from noonmark.core.planning.promotion import Gate, gates_of
 from noonmark.core.schedules.kinds import members_of, plain_number
 from noonmark.core.schedules.schedule import AnyOf, Interval, Schedule
 from noonmark.core.states import JobState, Origin, Overlap, RunState, SkipReason, WaitReason
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.schemas.events.submissions import TriggerJob, UpdateJob
 from noonmark.schemas.jobs.job import JobSpec, payload_for
 from noonmark.schemas.jobs.schedule import schedule_of
@@ -43,12 +44,15 @@ from noonmark.store.jobs.requests import (
     Result,
     Status,
     cannot_run,
+    old_release,
     rejected,
     unknown_limit,
     unknown_pool,
 )
 from noonmark.store.jobs.skipped_instants import announce_skips, skip_due
+from noonmark.store.jobs.works import pools_of
 from noonmark.store.limits.wait_queue import WaitingRun, enqueue_waiting, reset_waits
+from noonmark.store.workflows.tasks import insert_tasks
 
 
 def update(batch: Batch, job: LockedJob, request: UpdateJob, sequence: int | None) -> Result:
@@ -81,6 +85,7 @@ def update(batch: Batch, job: LockedJob, request: UpdateJob, sequence: int | Non
         },
     ).fetchone()
     assert row is not None, f"{job} changed under its lock"
+    insert_tasks(batch.connection, [(job.id, row[0], spec)])
     dropped = batch.connection.execute(statement("delete_fire_timers"), {"job_id": job.id}).fetchall()
     if job.recurring:
         # If the job is paused, the pause deferred these. If it is active, they could not be planned above.
@@ -212,8 +217,12 @@ def _is_stranded(batch: Batch, job: LockedJob, spec: JobSpec) -> bool:
 
 
 def _check(batch: Batch, job: LockedJob, spec: JobSpec) -> None:
-    if batch.known.unknown_pools(batch.connection, [spec.pool]):
-        raise RejectedRequest(unknown_pool(spec.pool, batch.known.pools))
+    if batch.known.unknown_pools(batch.connection, pools_of([spec])):
+        missing = unknown_pool(spec, batch.known.pools)
+        assert missing is not None, "a pool is unknown"
+        raise RejectedRequest(missing)
+    if (old := old_release(batch, spec)) is not None:
+        raise RejectedRequest(old._replace(job_id=job.id))
     if (misfit := batch.misfit(spec)) is not None:
         raise RejectedRequest(cannot_run(misfit)._replace(job_id=job.id))
     limits = batch.facts.limits_of(job.namespace)
@@ -325,7 +334,8 @@ def _request_slot(batch: Batch, job: LockedJob, run_id: UUID, *, paused: bool) -
 def _first_gate(batch: Batch, job: LockedJob, decision: SlotDecision | None) -> Gate | None:
     policy = job.policy or {}
     rule = policy.get("overlap", Overlap.ALLOW) if decision is SlotDecision.QUEUED_FOR_SLOT else Overlap.ALLOW
-    capped = job.namespace in batch.facts.capped
+    # A workflow run takes nothing of its namespace's cap: its tasks do.
+    capped = job.namespace in batch.facts.capped and job.pool != WORKFLOW_POOL
     gates = gates_of(job.id, job.namespace, job.lane, policy.get("limits", ()), rule, capped=capped)
     return gates[0] if gates else None
 

@@ -21,11 +21,14 @@ from noonmark.store.jobs.requests import (
     Result,
     Status,
     cannot_run,
+    old_release,
     rejected,
     unknown_limit,
     unknown_pool,
     unplannable,
 )
+from noonmark.store.jobs.works import pools_of
+from noonmark.store.workflows.tasks import insert_tasks
 
 _TRIES = 3
 """How often to insert a job whose conflicting job was gone when it was looked up."""
@@ -67,17 +70,19 @@ def create_jobs(batch: Batch, creates: Sequence[Create], results: dict[int, Resu
 
 def _runnable(batch: Batch, creates: Sequence[Create], results: dict[int, Result]) -> list[Create]:
     """Drop jobs whose pool or limits do not exist, and jobs that no live worker of their pool can run."""
-    unknown = batch.known.unknown_pools(batch.connection, {create.spec.pool for create in creates})
+    unknown = batch.known.unknown_pools(batch.connection, pools_of(create.spec for create in creates))
     known: list[Create] = []
     found: set[tuple[str, str, str | None]] = set()
     for create in creates:
         spec, verdict = create.spec, None
         work = (spec.pool, spec.kind, spec.handler)
-        if work in found and not spec.limits:
+        if work in found and not spec.limits and spec.workflow is None:
             known.append(create)
             continue
-        if spec.pool in unknown:
-            verdict = unknown_pool(spec.pool, batch.known.pools)
+        if unknown and (missing := unknown_pool(spec, batch.known.pools)) is not None:
+            verdict = missing
+        elif (old := old_release(batch, spec)) is not None:
+            verdict = old
         elif (misfit := batch.misfit(spec)) is not None:
             verdict = cannot_run(misfit)
         elif spec.limits:
@@ -162,6 +167,7 @@ def _insert(batch: Batch, creates: Sequence[Create], results: dict[int, Result])
         created = [job for job in jobs if job.id.bytes in written]
         left_out = [c for c, job in zip(creates, jobs, strict=True) if job.id.bytes not in written]
         to_retry = _explain(batch, left_out, results)
+    insert_tasks(batch.connection, [(job.id, job.version, job.spec) for job in created])
     if timed := [job for job in created if job.due.at is not None]:
         insert_timers(batch, timed)
     if due_now := [job for job in created if job.due.now]:

@@ -23,9 +23,11 @@ from noonmark.schemas.events.submissions import Submission
 from noonmark.schemas.jobs.job import JobSpec
 from noonmark.schemas.problems.refusal import FieldError, Refused, printable
 from noonmark.schemas.problems.suggestions import suggestion
+from noonmark.store.cluster.capabilities import without_workflows
 from noonmark.store.cluster.catalogues import Catalogue, Misfit, live_catalogues
 from noonmark.store.cluster.pools import pool_names
 from noonmark.store.database.planned_once import planned_once
+from noonmark.store.jobs.works import Work, pools_of, works_of
 from noonmark.store.outcomes.events import EventTopics
 
 _log = logging.getLogger(__name__)
@@ -35,6 +37,8 @@ SOON: Final = timedelta(seconds=1)
 
 _CATALOGUES_SECONDS: Final = 2.0
 _CONFLICTS_SECONDS: Final = 60.0
+_LIVE_SECONDS: Final = 10.0
+"""A trigger or dispatcher without a heartbeat for longer is not live."""
 _OF_THE_DATA: Final = ("22", "23", "44", "54", "P0")
 """SQLSTATE classes that are caused by the data: data, constraints, program limits, raised by a trigger."""
 
@@ -182,8 +186,8 @@ class FactCache:
         self.pools = frozenset(pool_names(connection))
         return names - self.pools
 
-    def misfit(self, connection: psycopg.Connection, spec: JobSpec, *, fresh: bool = False) -> Misfit | None:
-        """Return why no live worker of the job's pool can run it; None if one can, or if none is live.
+    def misfit(self, connection: psycopg.Connection, work: Work, *, fresh: bool = False) -> Misfit | None:
+        """Return why no live worker of its pool can execute work; None if one can, or if none is live.
 
         The catalogues are read again every two seconds, or now if `fresh`.
         """
@@ -191,8 +195,7 @@ class FactCache:
         if fresh or now >= self._catalogues_until:
             self._catalogues = live_catalogues(connection)
             self._catalogues_until = now + _CATALOGUES_SECONDS
-        catalogue = self._catalogues.get(spec.pool)
-        return catalogue.misfit(spec.pool, spec.kind, spec.handler) if catalogue is not None else None
+        return misfit_of(work, self._catalogues)
 
     def admits(self, spec: JobSpec) -> bool:
         """Return whether the cache is current and allows a job, by its pool and the pool's workers."""
@@ -235,13 +238,16 @@ class Batch:
     catalogues_read: bool = False
 
     def misfit(self, spec: JobSpec) -> Misfit | None:
-        """Return why no live worker of the job's pool can run it; None if one can, or if none is live."""
-        found = self.known.misfit(self.connection, spec)
+        """Return why no live workers can run a job; None if they can, or if none is live."""
+        return next(filter(None, map(self._misfit, works_of(spec))), None)
+
+    def _misfit(self, work: Work) -> Misfit | None:
+        found = self.known.misfit(self.connection, work)
         if found is None or self.catalogues_read:
             return found
         # A worker that can run it may have started since the last read; one read per batch is enough.
         self.catalogues_read = True
-        return self.known.misfit(self.connection, spec, fresh=True)
+        return self.known.misfit(self.connection, work, fresh=True)
 
     def note_timer(self, fire_at: datetime) -> None:
         """Record that the triggers need a hint if this timer is due soon."""
@@ -255,15 +261,26 @@ def rejected(reason: Reason, pointer: str, message: str, expected: str = "") -> 
     return Result(Status.REJECTED, reason=reason, refused=refused)
 
 
-def unknown_pool(pool: str, known: frozenset[str]) -> Result:
-    """Return the result of a job for a pool that is not registered."""
-    expected = f"one of: {', '.join(sorted(known)[:20])}" if known else "a pool; none is registered"
-    return rejected(Reason.UNKNOWN_POOL, "/pool", f"no pool is named {pool!r}", expected)
+def misfit_of(work: Work, catalogues: Mapping[str, Catalogue]) -> Misfit | None:
+    """Return why no live worker of its pool can execute work; None if one can, or if none is live."""
+    catalogue = catalogues.get(work.pool)
+    found = catalogue.misfit(work.pool, work.kind, work.handler) if catalogue is not None else None
+    return found and found._replace(pointer=work.pointer + found.pointer)
+
+
+def unknown_pool(spec: JobSpec, known: frozenset[str]) -> Result | None:
+    """Return the result of a job for a pool that is not registered; None if all of its pools are."""
+    for work in works_of(spec):
+        if work.pool not in known:
+            expected = f"one of: {', '.join(sorted(known)[:20])}" if known else "a pool; none is registered"
+            message = f"no pool is named {work.pool!r}"
+            return rejected(Reason.UNKNOWN_POOL, f"{work.pointer}/pool", message, expected)
+    return None
 
 
 def cannot_run(misfit: Misfit) -> Result:
     """Return the result of a job that no live worker of its pool can run."""
-    reason = Reason.UNKNOWN_KIND if misfit.pointer == "/type" else Reason.UNKNOWN_HANDLER
+    reason = Reason.UNKNOWN_KIND if misfit.pointer.endswith("/type") else Reason.UNKNOWN_HANDLER
     return rejected(reason, misfit.pointer, misfit.message, misfit.expected)
 
 
@@ -282,6 +299,17 @@ def unknown_limit(limits: Limits, namespace: str, known: frozenset[str]) -> Resu
     return None
 
 
+def old_release(batch: Batch, spec: JobSpec) -> Result | None:
+    """Return the result of a workflow while something live cannot have its part in it; None if all can."""
+    if spec.workflow is None:
+        return None
+    old = without_workflows(batch.connection, pools_of([spec]), _LIVE_SECONDS)
+    if not old:
+        return None
+    message = f"{old[0]} is of a release that cannot run workflows"
+    return rejected(Reason.UNKNOWN_KIND, "/type", message, "the same job, once every process is upgraded")
+
+
 def lacking(
     spec: JobSpec, limits: frozenset[str], pools: frozenset[str], catalogues: Mapping[str, Catalogue]
 ) -> list[FieldError]:
@@ -293,12 +321,11 @@ def lacking(
         pools: names of all pools.
         catalogues: what the live workers of each pool can run.
     """
-    workers = catalogues.get(spec.pool)
-    misfit = workers.misfit(spec.pool, spec.kind, spec.handler) if workers is not None else None
+    misfits = (misfit_of(work, catalogues) for work in works_of(spec))
     results = (
         unknown_limit(spec.limits, spec.namespace, limits),
-        unknown_pool(spec.pool, pools) if spec.pool not in pools else None,
-        cannot_run(misfit) if misfit is not None else None,
+        unknown_pool(spec, pools),
+        *(cannot_run(misfit) for misfit in misfits if misfit is not None),
     )
     return [
         error

@@ -16,12 +16,14 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.fingerprints import fingerprint
-from noonmark.core.states import Lane, RunState
+from noonmark.core.states import Lane, Origin, RunState
+from noonmark.core.transitions import VERDICTS
 from noonmark.schemas.events.lifecycle import PastAttempt, dead_event
 from noonmark.schemas.events.settled import SettledRun, settled_events
 from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
+from noonmark.store.workflows.facts import tell
 
 _MOST_ATTEMPTS: Final = 100
 """The most attempts, newest first, in a dead letter event."""
@@ -66,11 +68,30 @@ def settled_of(run: ChangedRun) -> SettledRun:
 
 
 def announce(
-    connection: psycopg.Connection, topics: EventTopics, settled: Sequence[SettledRun], *, shards: int
-) -> None:
-    """Add the events of a batch of state changes to the outbox, and record dead letters for dead runs."""
+    connection: psycopg.Connection,
+    topics: EventTopics,
+    settled: Sequence[SettledRun],
+    *,
+    shards: int,
+    tell_workflows: bool = True,
+) -> bool:
+    """Add the events of a batch of state changes to the outbox, with everything that follows from each.
+
+    Dead runs get dead letters; a dead task has none, because its workflow run will have one. Every end of a
+    task's run is told to its workflow: all code that ends a run comes here.
+
+    Args:
+        connection: in the transaction of the state changes.
+        topics: where they are announced.
+        settled: the state changes.
+        shards: the number of shards of the installation.
+        tell_workflows: False if the workflows know of these ends, because they decided them.
+
+    Returns:
+        Whether a workflow was told: after the commit, send the triggers a hint.
+    """
     if not settled:
-        return
+        return False
     events = []
     for namespace, members in _by_namespace(settled).items():
         key = namespace.encode()
@@ -79,12 +100,15 @@ def announce(
         events += [
             RawEvent(home, topics.lifecycle, key, value) for value in settled_events(namespace, members)
         ]
-    dead_state = RunState.DEAD.value
-    if dead := [one for one in settled if one.state == dead_state]:
+    dead_state, task = RunState.DEAD.value, Origin.TASK.value
+    tasks = [one for one in settled if one.origin == task and one.state in VERDICTS] if tell_workflows else []
+    tell(connection, [(one.run_id, one.scheduled_for) for one in tasks])
+    if dead := [one for one in settled if one.state == dead_state and one.origin != task]:
         for one, value in _record_dead_letters(connection, dead):
             home = zlib.crc32(one.namespace.encode()) % shards
             events.append(RawEvent(home, topics.dead, one.job_id.bytes, value))
     insert_events(connection, events)
+    return bool(tasks)
 
 
 def _by_namespace(settled: Sequence[SettledRun]) -> dict[str, Sequence[SettledRun]]:

@@ -13,6 +13,8 @@ import msgspec
 import psycopg
 
 from noonmark.core.attempt_key import attempt_key
+from noonmark.core.states import Origin
+from noonmark.core.workflows.ids import TaskKey
 from noonmark.store.database.columns import fenced_span, span
 from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import ChangedRun, StartedRun, row_of
@@ -27,6 +29,8 @@ START_GRACE_SECONDS = 60.0
 
 _UNREADABLE: Final = (psycopg.DataError, psycopg.errors.StatementTooComplex)
 """What Postgres says of a JSON document with an escape, number or depth that it stores but cannot read."""
+
+_TASK: Final = Origin.TASK.value
 
 _Started: TypeAlias = dict[int, list[StartedRun]]
 """Started runs by the fence that they were started under."""
@@ -54,6 +58,8 @@ def start(
     refused = [] if len(started) == len(requests) else _refused(requests, by_fence)
     if any(run.kind is None for run in started):
         started = _with_pinned_work(connection, started)
+    if any(run.origin == _TASK for run in started):
+        started = _with_task_work(connection, started)
     return started, refused
 
 
@@ -129,6 +135,29 @@ def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun])
             filled.append(run._replace(kind=pinned[0], handler=pinned[1], work=pinned[2]))
         else:
             filled.append(run)
+    return filled
+
+
+def _with_task_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:
+    """Replace the work of workflows by that of the tasks whose runs these are."""
+    keys = {run.id: TaskKey.parse(run.request_id) for run in started if run.origin == _TASK}
+    tasks = {(run.job_id, run.job_version, keys[run.id].task_no) for run in started if run.id in keys}
+    rows = connection.execute(
+        statement("read_task_work"),
+        {
+            "job_ids": [job_id for job_id, _, _ in tasks],
+            "versions": [version for _, version, _ in tasks],
+            "task_nos": [task_no for _, _, task_no in tasks],
+        },
+    ).fetchall()
+    work = {row[:3]: row[3:] for row in rows}
+    filled = []
+    for run in started:
+        if (key := keys.get(run.id)) is None:
+            filled.append(run)
+            continue
+        kind, handler, text = work.get((run.job_id, run.job_version, key.task_no), (None, None, None))
+        filled.append(run._replace(kind=kind, handler=handler, work=text))
     return filled
 
 

@@ -43,7 +43,9 @@ WORKER_OUTCOMES: Final = tuple(outcome for outcome in AttemptOutcome if outcome 
 GATE_REASONS: Final = (WaitReason.OVERLAP, WaitReason.LIMIT, WaitReason.FAIRNESS)
 """What a waiting run can be blocked by when it is checked."""
 
-CLAIM_STATEMENTS: Final = tuple(f"claim_{kind.name.lower()}" for kind in TimerKind)
+CLAIM_STATEMENTS: Final = tuple(
+    f"claim_{kind.name.lower()}" for kind in TimerKind if kind is not TimerKind.ADVANCE
+)
 FENCED_STATEMENTS: Final = ("finish", "log", "note")
 SUBMISSION_RESULTS: Final = ("accepted", "duplicate", "stale", "rejected")
 SUBMISSION_TYPES: Final = (

@@ -82,6 +82,37 @@ PROMOTIONS_BLOCKED = _declare.counter(
     "Checks of waiting runs that could not be promoted.",
     "Far above `promoted_total`: runs that need several limits at once keep moving between queues.",
 )
+WORKFLOW_FACTS = _declare.counter(
+    "workflow_facts_total",
+    {},
+    "Timers of workflows that triggers took: a task ended, or a workflow run is to open or to stop.",
+    "Flat while workflow runs are under way: check the trigger's `/livez` and `owned_shards`.",
+)
+WORKFLOW_PASS_SECONDS = _declare.histogram(
+    "workflow_pass_seconds",
+    {},
+    buckets.STATEMENT,
+    "Seconds of one pass that advances workflows, with its transaction.",
+    "Rising with the same number of facts: check for an open snapshot (oldest xmin), dead rows, vacuum.",
+)
+WORKFLOW_TASKS = _declare.counter(
+    "workflow_tasks_total",
+    {"decision": ("queued", "waiting", "skipped")},
+    "Tasks of workflow runs, by what was decided about them.",
+    "`skipped` rises after failures: `noonmark run tasks` shows which tasks, and why.",
+)
+WORKFLOWS_OPENED = _declare.counter(
+    "workflows_opened_total",
+    {},
+    "Workflow runs whose first tasks were decided.",
+    "Flat while workflows are due: check dispatchers, which hand them over, and triggers.",
+)
+WORKFLOWS_BROKEN = _declare.counter(
+    "workflows_broken_total",
+    {},
+    "Times that a workflow run could not be advanced; it is tried again every minute.",
+    "The trigger's log has the run and the reason (`workflow_not_advanced`).",
+)
 ZONE_DATA_INFO = _declare.gauge(
     "zone_data_info",
     ("version", "active"),

@@ -1,0 +1,1 @@
+"""Workflows in Postgres: their tasks, and the pass that advances open workflow runs."""

@@ -1,0 +1,67 @@
+"""Opening workflow runs: for the first time with nothing decided, after a redrive with what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from uuid import UUID
+
+import psycopg
+
+from noonmark.core.states import RunState
+from noonmark.core.workflows.advancing import choices_of
+from noonmark.core.workflows.progress import progress_of
+from noonmark.core.workflows.resuming import resume
+from noonmark.store.database.columns import span
+from noonmark.store.database.statements import statement
+from noonmark.store.workflows.instances import OpenWorkflow
+from noonmark.store.workflows.results import Results
+from noonmark.store.workflows.runs import TaskRun, list_task_runs
+
+
+def prepare(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]) -> None:
+    """Give workflows that were open before the next generation, and what a redrive keeps of it."""
+    # A run that was never queued again has not been open before.
+    again = [workflow for workflow in workflows if workflow.facts.fence > 1]
+    if not again:
+        return
+    results = Results(connection)
+    earlier = list_task_runs(connection, [workflow.instance for workflow in again])
+    for workflow in again:
+        runs = earlier.get(workflow.facts.workflow_id)
+        if not runs:
+            continue
+        workflow.generation = 1 + max(run.key.generation for run in runs)
+        definition, instance = workflow.compiled.definition, workflow.instance
+        progress = _progress_of(runs, len(definition.tasks))
+        choices = choices_of(definition, progress, partial(results.of, instance))
+        workflow.progress, workflow.choices = resume(definition, progress, choices)
+
+
+def open_runs(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow], *, shards: int) -> set[UUID]:
+    """Move runs from queued to running; return those that were.
+
+    A run that was cancelled, paused or opened meanwhile, or that is too late, is left alone.
+    """
+    if not workflows:
+        return set()
+    rows = connection.execute(
+        statement("open_workflows"),
+        {
+            **span([(one.facts.workflow_id, one.facts.scheduled_for) for one in workflows]),
+            "shards": [one.shard(shards) for one in workflows],
+            "generations": [one.generation for one in workflows],
+            "progress": [one.progress for one in workflows],
+            "choices": [one.choices for one in workflows],
+        },
+    ).fetchall()
+    return {row[0] for row in rows}
+
+
+def _progress_of(runs: Sequence[TaskRun], tasks: int) -> bytes:
+    """Return what is known of each task: the state of its newest run."""
+    progress = bytearray(tasks)
+    for run in sorted(runs, key=lambda run: run.key.generation):
+        if run.key.task_no < tasks:
+            progress[run.key.task_no] = progress_of(RunState(run.state), run.reason)
+    return bytes(progress)

@@ -1,0 +1,74 @@
+"""Stopping a workflow run, because somebody cancelled it or its deadline has passed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+
+from noonmark.core.states import RunState
+from noonmark.core.workflows.progress import TaskProgress, main_ended, progress_of
+from noonmark.core.workflows.verdicts import Stop
+from noonmark.store.outcomes.events import EventTopics
+from noonmark.store.runs.cancel import STEP, RunKey, cancel
+from noonmark.store.workflows.instances import OpenWorkflow
+from noonmark.store.workflows.runs import TaskRun, list_task_runs
+
+
+def stop(
+    connection: psycopg.Connection, workflows: Sequence[OpenWorkflow], topics: EventTopics, *, shards: int
+) -> None:
+    """Cancel the runs of the tasks of those workflows that are to stop, and note what has ended.
+
+    Runs without a worker end now; running ones are asked to stop, and their ends come later.
+    """
+    stopping = [workflow for workflow in workflows if _starts_to_stop(workflow)]
+    if not stopping:
+        return
+    before = list_task_runs(connection, [workflow.instance for workflow in stopping])
+    for workflow in stopping:
+        live = [run for run in before.get(workflow.facts.workflow_id, ()) if _is_live(workflow, run)]
+        keys = [RunKey(run.id, workflow.facts.scheduled_for) for run in live]
+        for at in range(0, len(keys), STEP):
+            cancel(
+                connection,
+                topics,
+                keys[at : at + STEP],
+                reason=_because(workflow),
+                shards=shards,
+                tell_workflows=False,
+            )
+    # What had ended already may wait in timers that a pause has parked: the ledger is read instead.
+    after = list_task_runs(connection, [workflow.instance for workflow in stopping])
+    for workflow in stopping:
+        for run in after.get(workflow.facts.workflow_id, ()):
+            reached = progress_of(RunState(run.state), run.reason)
+            if run.key.generation == workflow.generation and reached is not TaskProgress.LIVE:
+                workflow.ends.append((run.key.task_no, reached))
+
+
+def _starts_to_stop(workflow: OpenWorkflow) -> bool:
+    """Note why a workflow is to stop, if it is; return whether that is new."""
+    facts = workflow.facts
+    if workflow.stopping is not None or main_ended(workflow.compiled.definition, workflow.progress):
+        return False
+    if facts.state == RunState.CANCELLING:
+        workflow.stopping = Stop.CANCELLED
+    elif (deadline := workflow.deadline()) is not None and facts.now >= deadline:
+        workflow.stopping = Stop.DEADLINE
+    return workflow.stopping is not None
+
+
+def _is_live(workflow: OpenWorkflow, run: TaskRun) -> bool:
+    return (
+        run.key.generation == workflow.generation
+        and workflow.progress[run.key.task_no] == TaskProgress.LIVE
+        and not workflow.compiled.definition.tasks[run.key.task_no].is_final
+    )
+
+
+def _because(workflow: OpenWorkflow) -> str:
+    """Return the reason that the cancelled runs of tasks keep."""
+    if workflow.stopping is Stop.DEADLINE:
+        return "the deadline of the workflow run passed"
+    return workflow.facts.reason or "the workflow run was cancelled"
