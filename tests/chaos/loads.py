@@ -60,7 +60,7 @@ class ChaosLoad(Load):
         ]
 
     def _order(self, kind: str, name: str, **more: Any) -> dict[str, Any]:
-        event = self._event({"name": name, **more})
+        event = self.event({"name": name, **more})
         event["type"] = ORDER.format(kind)
         self.refusable.add(event["id"])
         return event

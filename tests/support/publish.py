@@ -126,15 +126,15 @@ class Load:
                 "handler": "x",
                 "max_retries": "3",
             }
-            self.rejected.append(self._event(document)["id"])
+            self.rejected.append(self.event(document)["id"])
 
     def _job(self, document: dict[str, Any], index: int) -> PlannedJob:
         planned = PlannedJob(f"job-{len(self.jobs)}")
         self.jobs.append(planned)
-        self._event({"priority": LANES[index % 3], **document, "name": planned.name})
+        self.event({"priority": LANES[index % 3], **document, "name": planned.name})
         return planned
 
-    def _event(self, document: dict[str, Any]) -> dict[str, Any]:
+    def event(self, document: dict[str, Any]) -> dict[str, Any]:
         event = {
             "specversion": "1.0",
             "id": f"{len(self.events)}-{uuid.uuid4().hex[:8]}",

@@ -115,7 +115,9 @@ class WorkflowPass:
                 done.broken.append((facts.workflow_id, "its version has no tasks"))
             else:
                 workflows.append(OpenWorkflow.of(facts, compiled))
-        opening.prepare(connection, [one for one in workflows if one.is_new])
+        unfit = opening.prepare(connection, [one for one in workflows if one.is_new])
+        done.broken += [(one.facts.workflow_id, reason) for one, reason in unfit.items()]
+        workflows = [one for one in workflows if one not in unfit]
         stopping.stop(
             connection, [one for one in workflows if not one.is_new], self._topics, shards=self._shards
         )
@@ -199,14 +201,11 @@ def _needed(workflows: Sequence[OpenWorkflow]) -> Iterator[tuple[Instance, int]]
     for workflow in workflows:
         definition = workflow.compiled.definition
         for no, reached in workflow.ends:
+            if reached is TaskProgress.SUCCEEDED and definition.conditional_edges[no]:
+                yield workflow.instance, no
             for child in definition.children[no]:
-                task = definition.tasks[child]
-                if reached is TaskProgress.SUCCEEDED and any(
-                    edge.parent == no and edge.condition is not None for edge in task.edges
-                ):
-                    yield workflow.instance, no
-                if task.when is not None:
-                    yield from ((workflow.instance, definition.numbers[key]) for key in task.when.reads)
+                if (when := definition.tasks[child].when) is not None:
+                    yield from ((workflow.instance, definition.numbers[key]) for key in when.reads)
 
 
 def _take(connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int) -> list[TakenFacts]:

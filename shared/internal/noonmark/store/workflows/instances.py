@@ -60,7 +60,7 @@ class TakenFacts(NamedTuple):
     now: datetime
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class OpenWorkflow:
     """A workflow run that a pass advances.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -19,12 +19,19 @@ from noonmark.store.workflows.results import Results
 from noonmark.store.workflows.runs import TaskRun, list_task_runs
 
 
-def prepare(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]) -> None:
-    """Give workflows that were open before the next generation, and what a redrive keeps of it."""
+def prepare(
+    connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]
+) -> Mapping[OpenWorkflow, str]:
+    """Give workflows that were open before the next generation, and what a redrive keeps of the last.
+
+    Returns:
+        Those that cannot be opened again, with the reason.
+    """
+    unfit: dict[OpenWorkflow, str] = {}
     # A run that was never queued again has not been open before.
     again = [workflow for workflow in workflows if workflow.facts.fence > 1]
     if not again:
-        return
+        return unfit
     results = Results(connection)
     earlier = list_task_runs(connection, [workflow.instance for workflow in again])
     for workflow in again:
@@ -34,8 +41,12 @@ def prepare(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]) -
         workflow.generation = 1 + max(run.key.generation for run in runs)
         definition, instance = workflow.compiled.definition, workflow.instance
         progress = _progress_of(runs, len(definition.tasks))
-        choices = choices_of(definition, progress, partial(results.of, instance))
-        workflow.progress, workflow.choices = resume(definition, progress, choices)
+        try:
+            choices = choices_of(definition, progress, partial(results.of, instance))
+            workflow.progress, workflow.choices = resume(definition, progress, choices)
+        except ValueError as error:
+            unfit[workflow] = str(error)
+    return unfit
 
 
 def open_runs(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow], *, shards: int) -> set[UUID]:
