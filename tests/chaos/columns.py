@@ -113,7 +113,7 @@ LEDGER: Final[dict[str, Columns]] = {
             "runs",
             "owner",
             "give_a_run_to_another_worker give_a_run_to_a_former_worker give_a_run_to_a_worker_that_never_was"
-            " leave_a_run_to_its_target take_a_run_from_its_worker",
+            " leave_a_run_to_its_target take_a_run_from_its_worker leave_a_run_to_tasks",
         ),
         "job_version": _at("runs", "version", "plan_with_a_version_that_does_not_exist"),
         "epoch": _at(
@@ -143,6 +143,7 @@ LEDGER: Final[dict[str, Columns]] = {
             "rewrite_a_result delete_a_result rewrite_a_result_that_no_target_noted invent_a_result",
         ),
         "error": _at("runs", "error", "rewrite_an_error rewrite_the_end_of_an_error"),
+        "due_at": _at("runs", "due_at", "become_due_after_the_start"),
     },
     "attempts": {
         "run_id": _at("attempts", "run", "delete_all_attempts delete_a_loss"),
@@ -258,6 +259,10 @@ LEDGER: Final[dict[str, Columns]] = {
     "waits": _queue(
         "waits", "run_id scheduled_for job_id reason since key lane namespace limit_name limit_key start_by"
     ),
+    "workflows": _queue(
+        "workflows",
+        "run_id scheduled_for job_id job_version shard generation progress choices opened_at held_at stopping",
+    ),
 }
 """Tables that say what was asked for and what happened."""
 
@@ -292,6 +297,7 @@ OTHERS: Final[dict[str, str]] = {
     "signing_keys": "access",
     "tombstones": "order of submissions about deleted jobs; tests/integration/intake",
     "topic_progress": "bookkeeping of the relay",
+    "workflow_tasks": "compiled from the document of its version; each end of a task shows what it did (T2, S17)",
     "zone_data": "input of schedules",
 }
 """Tables that are not part of the ledger, with the reason."""

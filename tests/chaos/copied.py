@@ -262,6 +262,7 @@ CHANGES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "S13",
     ),
     "set_a_deadline_that_no_job_can_have": ("runs", "once", {"start_by": NOON + timedelta(days=9999)}, "S7"),
+    "become_due_after_the_start": ("runs", "once", {"due_at": after(5)}, "S7"),
     "give_a_success_a_reason": ("runs", "once", {"reason": "lost"}, "S17"),
     "date_a_letter_long_after_its_death": ("dead_letters", "doomed", {"died_at": LATER}, "S18"),
     "move_a_run_to_another_shard": ("runs", "once", {"shard": 3}, "S18"),
@@ -272,6 +273,7 @@ CHANGES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "leave_an_attempt_to_its_target": ("attempts", "flaky", {"worker": 0}, "S19"),
     "take_a_run_from_its_worker": ("runs", "once", {"owner": None, "epoch": None}, "S19"),
     "give_a_run_to_a_worker_that_never_was": ("runs", "once", {"owner": -5}, "S19"),
+    "leave_a_run_to_tasks": ("runs", "once", {"owner": -1, "epoch": 0}, "S19"),
     "forget_the_epoch_of_a_run": ("runs", "once", {"epoch": None}, "S19"),
 }
 

@@ -42,7 +42,7 @@ FORMER = Worker(
 FIRST = Worker(2, "default", 11, 1, MADE, None, NOON)
 SECOND = Worker(3, "default", 22, 1, MADE, None, NOON)
 SHARDS = 4
-QUEUES = ("outbox", "start_batches", "slots", "limit_slots", "waits", "timers")
+QUEUES = ("outbox", "start_batches", "slots", "limit_slots", "waits", "timers", "workflows")
 """Tables that are empty when everything is at rest."""
 
 

@@ -24,6 +24,7 @@ LEFT_OVER = (
     ("slots", "run_id in (select id from runs where namespace = any (%(ns)s))"),
     ("limit_slots", "run_id in (select id from runs where namespace = any (%(ns)s))"),
     ("waits", "run_id in (select id from runs where namespace = any (%(ns)s))"),
+    ("workflows", "run_id in (select id from runs where namespace = any (%(ns)s))"),
     (
         "timers",
         (
@@ -62,7 +63,7 @@ def read_ledger(
         for row in rows(
             "select id::text, job_id::text, job_version, namespace, scheduled_for, last_scheduled_for, origin,"
             " request_id, state, reason, attempt, fence, lane, queued_at, started_at, finished_at, losses, result::text, error,"
-            " pool, owner, epoch, start_by, instants, shard, zone_data, holds_slot"
+            " pool, owner, epoch, start_by, instants, shard, zone_data, holds_slot, null, null, due_at"
             " from runs"
             " where namespace = any (%(ns)s)"
         )
@@ -147,7 +148,7 @@ def _versions(rows: Any) -> Iterator[Version]:
             schedule,
             since.get(job, created_at),
             until,
-            max_attempts(work["retry"]),
+            max_attempts(work.get("retry") or {}),
             work.get("delivery", "at_least_once"),
             policy.get("overlap", "allow"),
             tuple((name, key) for name, key in policy.get("limits", ())),

@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from noonmark.core.retry import RetryPolicy
-from noonmark.core.states import RunState
+from noonmark.core.states import BY_TARGET, RunState
 from noonmark.store.verify.reader import LedgerReader, Span
 from noonmark.verify import History
-from noonmark.verify.copies import BY_TARGET
 from noonmark.verify.history import Attempt, DeadLetter, Job, LifecycleRecord, Pause, Run, Version, Worker
 
 

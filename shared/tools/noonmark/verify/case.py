@@ -91,7 +91,13 @@ class Case:
         self.partway = judging.partway
         self.jobs: dict[str, Job] = {job.id: job for job in history.jobs}
         self.runs: dict[str, Run] = {run.id: run for run in history.runs}
-        self.runs_of: dict[str, list[Run]] = _grouped((run.job, run) for run in history.runs)
+        # Of a job: without the runs of tasks, which are found by their workflow run.
+        self.runs_of: dict[str, list[Run]] = _grouped(
+            (run.job, run) for run in history.runs if not run.is_task
+        )
+        self.tasks_of: dict[str, list[Run]] = _grouped(
+            (run.request.partition("/")[0], run) for run in history.runs if run.is_task
+        )
         self.versions: dict[tuple[str, int], Version] = {(v.job, v.version): v for v in history.versions}
         self.versions_of: dict[str, list[Version]] = _grouped((v.job, v) for v in history.versions)
         self.calls: dict[str, list[Call]] = _grouped((call.run, call) for call in history.calls)

@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
-from noonmark.core.states import Lane, RunState
+from noonmark.core.states import BY_TARGET, BY_TASKS, Lane, RunState
 from noonmark.verify.case import CLOCK_STEP, HOLDING, RECORDING, Case, Violation, Window, offence
 from noonmark.verify.history import Attempt, Call, Run, Worker
 
 _LAPSE: Final = timedelta(seconds=60)
 """A start that does not see the end of a lease yet can be dated after it, while COMMIT waits."""
-BY_TARGET: Final = 0
-"""The owner of a run whose target reports the outcome, and the epoch of its lease."""
+_NO_LEASE: Final = 0
+"""The epoch of a run that no worker owns."""
 _KEPT: Final = timedelta(hours=23)
 """Rows of former workers are kept for a day after their lease."""
 _TICK: Final = timedelta(microseconds=1)
@@ -66,7 +66,7 @@ def _job_agrees(case: Case, run: Run) -> Iterator[Violation]:
     if (run.job, run.version) not in case.versions:
         what = f"{case.title(run)} is of version {run.version}, which its job does not have"
         yield offence("S18", "copy", what, run)
-    if run.shard != job.shard and None not in {run.shard, job.shard}:
+    if not run.is_task and run.shard != job.shard and None not in {run.shard, job.shard}:
         what = f"{case.title(run)} is in shard {run.shard}, its job in {job.shard}"
         yield offence("S18", "copy", what, run, job)
     releases = case.history.zone_releases
@@ -77,9 +77,15 @@ def _job_agrees(case: Case, run: Run) -> Iterator[Violation]:
 
 def _shards_exist(case: Case) -> Iterator[Violation]:
     shards = case.history.shards
+    if shards is None:
+        return
     for job in case.history.jobs:
-        if shards is not None and job.shard is not None and not 0 <= job.shard < shards:
+        if job.shard is not None and not 0 <= job.shard < shards:
             yield offence("S18", "copy", f"job {job.name} is in shard {job.shard} of {shards}", job)
+    for run in case.history.runs:
+        # All others have the shard of their job.
+        if run.is_task and run.shard is not None and not 0 <= run.shard < shards:
+            yield offence("S18", "copy", f"{case.title(run)} is in shard {run.shard} of {shards}", run)
 
 
 def _range_agrees(case: Case, run: Run) -> Iterator[Violation]:
@@ -163,20 +169,24 @@ def attempts_have_their_worker(case: Case) -> Iterator[Violation]:
 
 
 def _owner_fits(case: Case, run: Run) -> Iterator[Violation]:
-    """The owner of a run that was started: a worker under its epoch, or the target that reports later."""
+    """The owner of a run that was started: a worker under its epoch, the target that reports later, tasks."""
     if run.owner is None and run.state in HOLDING:
         yield offence("S19", "worker", f"{case.title(run)} is {run.state}, and names no worker", run)
     if run.owner is not None and run.started_at is None:
         yield offence("S19", "worker", f"{case.title(run)} never started, and names worker {run.owner}", run)
-    if (run.owner is None) != (run.epoch is None) or (run.owner == BY_TARGET) != (run.epoch == BY_TARGET):
+    by_worker = run.owner not in {BY_TARGET, BY_TASKS}
+    if (run.owner is None) != (run.epoch is None) or by_worker == (run.epoch == _NO_LEASE):
         what = f"{case.title(run)} names worker {run.owner} and the epoch {run.epoch}"
         yield offence("S19", "worker", what, run)
+    elif run.owner is not None and run.pool is not None and (run.owner == BY_TASKS) != run.is_workflow:
+        yield offence("S19", "worker", f"{case.title(run)} of pool {run.pool} names worker {run.owner}", run)
     elif run.owner == BY_TARGET:
         yield from _target_reports(case, run, None)
 
 
 def _target_reports(case: Case, run: Run, row: Attempt | None) -> Iterator[Violation]:
-    version = case.version(run)
+    # The version of a workflow does not say what its tasks do.
+    version = None if run.is_task else case.version(run)
     if version is not None and version.reports_later is False:
         what = f"{case.title(run)} names no worker but its target, which does not report outcomes"
         yield offence("S19", "worker", what, run, row)
@@ -185,7 +195,7 @@ def _target_reports(case: Case, run: Run, row: Attempt | None) -> Iterator[Viola
 def _had_its_lease(
     case: Case, run: Run, worker: int | None, window: Window | None, row: Attempt | None
 ) -> Iterator[Violation]:
-    if worker is None:
+    if worker is None or (worker == BY_TASKS and row is None):
         return
     if worker == BY_TARGET:
         if row is not None and run.owner != BY_TARGET:

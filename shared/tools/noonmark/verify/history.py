@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from noonmark.core.states import Origin
+from noonmark.core.workflows import WORKFLOW_POOL
+
 
 class Job(NamedTuple):
     """A row of `jobs`. `changed_at`: when its newest change was made, such as its cancellation.
@@ -62,15 +65,16 @@ class Run(NamedTuple):
     Attributes:
         losses: of workers, since the last redrive.
         result: as JSON.
-        owner: its last worker; 0: the target reports the outcome.
+        owner: its last worker; 0: the target reports the outcome; -1: it is a workflow run, whose tasks work.
         epoch: of the lease of its worker.
         start_by: until when its first attempt may start.
         instants: the number of instants that it stands for.
-        shard: of its job; None: not collected, as for the next two.
+        shard: of its job, or of its own if it is of a task; None: not collected, as for the next two.
         zone_data: the id of the release of the zone data that was active when it was planned.
         holds_slot: whether it holds the overlap slot of its job, or held it when it ended.
         result_digest: of the result, if `result` is not the whole; "" if there is none; None: of `result`.
         error_digest: of the error, likewise.
+        due_at: when it became due, of the run of a task; None: at its instant.
     """
 
     id: str
@@ -102,6 +106,22 @@ class Run(NamedTuple):
     holds_slot: bool | None = None
     result_digest: str | None = None
     error_digest: str | None = None
+    due_at: datetime | None = None
+
+    @property
+    def is_task(self) -> bool:
+        """Whether it executes a task of a workflow run, whose job, version and instant it has."""
+        return self.origin == Origin.TASK
+
+    @property
+    def is_workflow(self) -> bool:
+        """Whether it is a workflow run: its tasks do the work, so it has no messages and no attempts."""
+        return self.pool == WORKFLOW_POOL
+
+    @property
+    def due(self) -> datetime:
+        """From when it may start."""
+        return self.due_at or self.scheduled_for
 
 
 class Attempt(NamedTuple):

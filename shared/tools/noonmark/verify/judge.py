@@ -120,9 +120,9 @@ def _count(case: Case, report: Report) -> None:
     scheduled = {version.job for version in case.history.versions if version.schedule is not None}
     named = {job.id for job in case.history.jobs if case.expected.instants.get((job.namespace, job.name))}
     report.planned += len(case.jobs.keys() - scheduled - named)
-    report.ran = sum(bool(windows) for windows in case.windows.values())
     for run in case.history.runs:
-        if run.state == RunState.SKIPPED:
+        report.ran += bool(case.windows[run.id]) and not run.is_workflow
+        if run.state == RunState.SKIPPED and not run.is_task:
             report.skipped[run.reason or "no reason"] += 1
     if late := latenesses(case):
         report.late = late[len(late) // 2], late[min(len(late) - 1, len(late) * 99 // 100)], late[-1]

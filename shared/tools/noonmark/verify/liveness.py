@@ -57,7 +57,10 @@ def nothing_is_stuck(case: Case) -> Iterator[Violation]:
     for run in case.history.runs:
         if run.finished_at is not None:
             continue
-        since = max(at for at in (run.queued_at, run.started_at, run.scheduled_for) if at is not None)
+        since = max(at for at in (run.queued_at, run.started_at, run.due) if at is not None)
+        # A workflow run goes on when its tasks end; those that are stuck are reported themselves.
+        for task in case.tasks_of.get(run.id, ()):
+            since = max(since, task.finished_at or case.history.judged_at)
         job = case.jobs.get(run.job)
         due = case.history.timers.get(run.id)
         if run.state == RunState.RETRYING and due is not None and due - since <= _LONGEST_WAIT:
@@ -145,7 +148,7 @@ def claims_stay_fast(case: Case) -> Iterator[Violation]:
 def runs_end_as_asked(case: Case) -> Iterator[Violation]:
     """T1: each run ended in a state that its submission allows."""
     for run in case.history.runs:
-        allowed = case.expected.ends.get(case.name(run.job))
+        allowed = None if run.is_task else case.expected.ends.get(case.name(run.job))
         if allowed is not None and run.finished_at is not None and run.state not in allowed:
             what = f"{case.title(run)} ended as {run.state} ({run.reason})"
             yield offence("T1", "wrong_end", what, run)
@@ -157,7 +160,7 @@ def runs_end_as_asked(case: Case) -> Iterator[Violation]:
 def targets_and_ledger_agree(case: Case) -> Iterator[Violation]:
     """T2: the target saw every success under its fence, and no run that is not in the ledger."""
     for run in case.history.runs:
-        unseen = case.name(run.job) in case.expected.unseen
+        unseen = run.is_workflow or case.name(run.job) in case.expected.unseen
         if run.state != RunState.SUCCEEDED or unseen or case.partway:
             continue
         if all(call.fence != run.fence for call in case.calls.get(run.id, ())):

@@ -34,6 +34,11 @@ def attempts_are_whole(case: Case) -> Iterator[Violation]:
     """S15: every attempt that did not succeed has its row, and the counters agree with the rows."""
     for run in case.history.runs:
         rows = sorted(case.attempts.get(run.id, ()), key=lambda row: row.fence)
+        if run.is_workflow:
+            if rows:
+                what = f"{case.title(run)} is a workflow run, and has attempts"
+                yield offence("S15", "attempt", what, run, *rows)
+            continue
         yield from _numbers_follow(case, run, rows)
         yield from _losses_agree(case, run, rows)
         yield from _newest_row_fits(case, run, rows)

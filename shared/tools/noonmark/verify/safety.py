@@ -193,6 +193,8 @@ def _queued_runs_have_messages(case: Case) -> Iterator[Violation]:
         return
     there = {(m.run, m.fence) for m in case.history.messages}
     for run in case.history.runs:
+        if run.is_workflow:
+            continue  # triggers open it, no worker starts it
         fences = {window.fence for window in case.windows[run.id]}
         fences |= {run.fence} if run.state == RunState.QUEUED else set()
         if run.state == RunState.CANCELLED and (run.id, run.fence - 1) in there:
@@ -217,7 +219,9 @@ def _verdicts_are_announced(case: Case) -> Iterator[Violation]:
             what = f"{case.title(run)} is {run.state}, and events of fence {run.fence} say {said}"
             yield offence("S6", "announced_otherwise" if announced else "unannounced", what, run)
         letters = case.history.deaths is None or {death.fence for death in case.deaths.get(run.id, ())}
-        if run.state == RunState.DEAD and letters is not True and run.fence not in letters:
+        # The death of a task is part of that of its workflow run.
+        lettered = run.state == RunState.DEAD and not run.is_task
+        if lettered and letters is not True and run.fence not in letters:
             what = f"{case.title(run)} is dead, and no dead letter event says so"
             yield offence("S6", "death_unannounced", what, run)
 
@@ -230,11 +234,13 @@ def starts_when_it_may(case: Case) -> Iterator[Violation]:
     for run in case.history.runs:
         job = case.jobs.get(run.job)
         for window in case.windows[run.id]:
-            if window.since < run.scheduled_for:
+            if window.since < run.due:
                 yield offence(
                     "S7", "early", f"{case.title(run)} started at {format_instant(window.since)}", run, window
                 )
-            if job and job.state == "cancelled" and window.since - job.changed_at > EDGE:
+            # A workflow that is told to stop runs its final tasks.
+            over = job is not None and job.state == "cancelled" and not run.is_task
+            if job and over and window.since - job.changed_at > EDGE:
                 yield offence(
                     "S7", "cancelled", f"{case.title(run)} started after its job's cancel", run, job
                 )
@@ -245,7 +251,7 @@ def starts_when_it_may(case: Case) -> Iterator[Violation]:
                     )
         yield from _deadline_holds(case, run)
     for call in case.history.calls:
-        if (called := case.runs.get(call.run)) is not None and call.at < called.scheduled_for:
+        if (called := case.runs.get(call.run)) is not None and call.at < called.due:
             yield offence("S7", "early", f"{case.title(called)} was called at {call.at}", called, call)
 
 
@@ -253,7 +259,7 @@ def _deadline_holds(case: Case, run: Run) -> Iterator[Violation]:
     """The first start is in time. After a lost reply it may be dated again, within a lease."""
     if run.start_by is None:
         return
-    if not -EDGE <= run.start_by - run.scheduled_for <= _LONGEST_DEADLINE:
+    if not -EDGE <= run.start_by - run.due <= _LONGEST_DEADLINE:
         what = f"{case.title(run)} has a start deadline that no job can have: {format_instant(run.start_by)}"
         yield offence("S7", "deadline", what, run)
         return
@@ -265,12 +271,15 @@ def _deadline_holds(case: Case, run: Run) -> Iterator[Violation]:
 
 
 def overlap_and_limits_hold(case: Case) -> Iterator[Violation]:
-    """S8: no more leases at once than the job's overlap rule and its limits allow, counted by lease."""
+    """S8: no more leases at once than the job's overlap rule and its limits allow, counted by lease.
+
+    A workflow run has the slot of its job while its tasks run, so they are not counted.
+    """
     windows: dict[_Slot, list[tuple[Window, Run]]] = defaultdict(list)
     capacities: dict[_Slot, int] = {}
     for run in case.history.runs:
         version = case.version(run)
-        if version is None:
+        if version is None or run.is_task:
             continue
         keys: list[_Slot] = [("overlap", run.job, None)] if version.overlap != "allow" else []
         capacities.update(dict.fromkeys(keys, 1))
@@ -308,9 +317,14 @@ def cancelled_is_over(case: Case) -> Iterator[Violation]:
 
 
 def attempts_are_bounded(case: Case) -> Iterator[Violation]:
-    """S11: no more attempts than allowed; a dead letter exactly if a run is dead."""
+    """S11: no more attempts than allowed; a dead letter exactly if a run is dead that is not of a task.
+
+    How often a task is tried is not in the version of its workflow.
+    """
     letters = {letter.run for letter in case.history.dead_letters}
     for run in case.history.runs:
+        if run.is_task:
+            continue
         version = case.version(run)
         if version is not None and version.max_attempts is not None and run.attempt > version.max_attempts:
             what = f"{case.title(run)}: attempt {run.attempt} of {version.max_attempts}"
@@ -322,6 +336,10 @@ def attempts_are_bounded(case: Case) -> Iterator[Violation]:
         if run_of is None or run_of.state != RunState.DEAD:
             what = f"{case.subject(letter.run)} has a dead letter, but is not dead"
             yield offence("S11", "letter", what, run_of, letter)
+        elif run_of.is_task:
+            yield offence(
+                "S11", "letter", f"{case.title(run_of)} is of a task, and has a dead letter", run_of
+            )
 
 
 def tenants_stay_apart(case: Case) -> Iterator[Violation]:
@@ -346,13 +364,17 @@ def tenants_stay_apart(case: Case) -> Iterator[Violation]:
 
 
 def higher_lanes_go_first(case: Case) -> Iterator[Violation]:
-    """S14: while a higher lane waits for long, lower ones start no more than their share."""
+    """S14: while a higher lane waits for long, lower ones start no more than their share.
+
+    Workflow runs are left out: they are opened by triggers, and wait in no queue of workers.
+    """
     starts: dict[int, list[datetime]] = defaultdict(list)
-    for run in case.history.runs:
+    by_workers = [run for run in case.history.runs if not run.is_workflow]
+    for run in by_workers:
         starts[run.lane] += [window.since for window in case.windows[run.id][:1]]
     for begun in starts.values():
         begun.sort()
-    for run in case.history.runs:
+    for run in by_workers:
         windows = case.windows[run.id]
         if run.lane > 1 or run.queued_at is None or len(windows) != 1 or windows[0].fence != 1:
             continue

@@ -1,6 +1,7 @@
 -- Counts rows that nothing will ever process, each up to a cap: timers of runs that have ended or do not exist; timers and rows
 -- of the outbox in shards or lanes or of kinds that do not exist; and first rows of the outbox that are dated in the future,
 -- which hide how old the outbox is. All are found by key, as steps of a check do not scan tables; runs are looked up one by one.
+-- A timer that tells a workflow of the end of a task (kind 5) is about a run that has ended.
 with shard as materialized (
     select generate_series(0, shards - 1)::smallint as no from install
 ), lane as materialized (
@@ -8,13 +9,13 @@ with shard as materialized (
 )
 select
     (select count(*)
-     from (select timer.run_id, timer.scheduled_for
-           from lane, unnest(array[2, 4]) as kind (no),
+     from (select timer.run_id, timer.scheduled_for, kind.no
+           from lane, unnest(array[2, 4, 5]) as kind (no),
                 lateral (select run_id, scheduled_for from timers
                          where timers.shard = lane.no and timers.lane = lane.lane and timers.kind = kind.no
                          order by fire_at limit %(cap)s) as timer
            limit %(cap)s) as timer
-     where (select finished_at is null or finished_at >= %(settled)s
+     where (select finished_at is null or finished_at >= %(settled)s or (timer.no = 5 and origin = 'task')
             from runs where id = timer.run_id and runs.scheduled_for = timer.scheduled_for limit 1) is not true) as ended_timers,
     (select count(*)
      from ((select 1 from timers where shard < 0 limit %(cap)s)
@@ -28,7 +29,7 @@ select
            select 1 from lane, lateral (select from timers where shard = lane.no and timers.lane = lane.lane and kind < 0
                                         limit %(cap)s) as found
            union all
-           select 1 from lane, lateral (select from timers where shard = lane.no and timers.lane = lane.lane and kind > 4
+           select 1 from lane, lateral (select from timers where shard = lane.no and timers.lane = lane.lane and kind > 5
                                         limit %(cap)s) as found) as found) as misplaced_timers,
     (select count(*)
      from ((select 1 from outbox where slice < 0 limit %(cap)s)
