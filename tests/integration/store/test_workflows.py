@@ -16,6 +16,7 @@ from noonmark.schemas.events.submissions import JobRef, PauseJob, ResumeJob
 from noonmark.store.runs import cancel, dead_letters
 from noonmark.store.runs.cancel import RunKey
 from noonmark.store.runs.dead_letters import DeadSelection
+from noonmark.store.workflows import holds
 from noonmark.store.workflows.advance import WorkflowPass
 
 DIAMOND = {
@@ -408,3 +409,27 @@ def test_workflow_runs_wait_for_each_other_by_the_overlap_rule_and_their_tasks_d
     flows.advance()
     assert world.run(second)["state"] == "running"
     assert flows.tasks(second) == {"a": "queued"}
+
+
+def test_a_held_run_starts_nothing_until_it_is_released(flows: Flows) -> None:
+    world = flows.world
+    run_id = flows.open(DIAMOND)
+    assert holds.hold(world.db, [run_id]) == {run_id}
+    flows.end(run_id, ["a"])
+    assert flows.tasks(run_id) == {"a": "succeeded"}
+    assert holds.release(world.db, [run_id]) == {run_id}
+    flows.advance()
+    assert flows.tasks(run_id) == {"a": "succeeded", "b": "queued", "c": "queued"}
+    for keys in (["b", "c"], ["d"]):
+        flows.end(run_id, keys)
+    assert holds.hold(world.db, [run_id]) == set()
+
+
+def test_a_held_run_can_be_cancelled(flows: Flows) -> None:
+    run_id = flows.open(DIAMOND)
+    holds.hold(flows.world.db, [run_id])
+    flows.end(run_id, ["a"])
+    _cancel(flows, run_id)
+    flows.advance()
+    assert flows.world.run(run_id)["state"] == "cancelled"
+    flows.nothing_is_left(run_id)

@@ -84,6 +84,7 @@ class Acceptor:
             self._traces.submitted(taken)
         self.hint(queued=taken.queued, due_soon=taken.due_soon, freed=taken.freed)
         if taken.settled:
+            self._hints.ended()
             count_ends({(state, lane, UNKNOWN_KIND): count for (state, lane), count in taken.settled.items()})
 
     def hint(self, *, queued: bool = False, due_soon: bool = False, freed: bool = False) -> None:
@@ -94,6 +95,8 @@ class Acceptor:
             self._hints.due()
         if freed:
             self._hints.freed()
+            # What frees capacity has ended runs, perhaps those of tasks.
+            self._hints.ended()
 
     def close(self) -> None:
         """Close the sender of hints."""
