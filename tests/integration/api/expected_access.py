@@ -63,6 +63,8 @@ GET    /v1/jobs/{job_id}/stats               runs:read
 GET    /v1/runs                              runs:read
 GET    /v1/runs/{run_id}                     runs:read
 GET    /v1/runs/{run_id}/logs                payloads:read
+GET    /v1/runs/{run_id}/tasks               runs:read
+GET    /v1/runs/{run_id}/graph               runs:read
 POST   /v1/runs/cancel                       runs:operate
 POST   /v1/runs/{run_id}/cancel              runs:operate
 POST   /v1/runs/{run_id}/retry               runs:operate
@@ -71,6 +73,8 @@ GET    /v1/runs/{run_id}/why                 runs:read
 GET    /v1/executions                        runs:read
 GET    /v1/executions/{run_id}               runs:read
 GET    /v1/executions/{run_id}/logs          payloads:read
+GET    /v1/executions/{run_id}/tasks         runs:read
+GET    /v1/executions/{run_id}/graph         runs:read
 POST   /v1/executions/cancel                 runs:operate
 POST   /v1/executions/{run_id}/cancel        runs:operate
 POST   /v1/executions/{run_id}/retry         runs:operate

@@ -19,6 +19,7 @@ from noonmark.api.app import build_api
 from noonmark.api.http.route_list import routes_of
 from noonmark.core.access.roles import Permission
 from noonmark.core.states import RunState
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.store.runs import finish
 
 HOME = "tests"
@@ -41,6 +42,7 @@ class Scene:
     world: World
     keys: dict[str, str] = field(default_factory=dict)
     places: dict[str, dict[str, Any]] = field(default_factory=dict)
+    workflow: UUID | None = None
 
     def admin(self, method: str, target: str, body: Any = None) -> Any:
         """Call as an admin of the platform; return the JSON of the answer, which must be a success."""
@@ -66,6 +68,26 @@ class Scene:
         """A run that waits; nobody asks Kafka why."""
         return self.world.put_run("waiting", job_id=UUID(job_id), request_id=request_id, reason="paused")
 
+    def workflow_run(self) -> UUID:
+        """A run of a workflow that no trigger has opened."""
+        task = {"type": "python", "handler": "tests.noop"}
+        document = {
+            "namespace": HOME,
+            "type": "workflow",
+            "name": "flow",
+            "schedule": "0 9 * * 1",
+            "tasks": {"a": task},
+        }
+        job_id = self.admin("POST", "/v1/jobs", document)["id"]
+        return self.world.put_run("waiting", job_id=UUID(job_id), reason="paused", pool=WORKFLOW_POOL)
+
+    def places_of(self, path: str) -> dict[str, Any]:
+        """Values of the parameters of a path that lead to objects."""
+        if path.endswith(("/tasks", "/graph")):
+            return {"run_id": self.workflow}
+        kind = path.split("/")[2] if path.startswith("/v1/") else path.split("/")[1]
+        return self.places.get(kind, {})
+
     def backfill(self, job_id: str) -> str:
         """Past instants of a job, asked for."""
         now = self.world.now()
@@ -76,6 +98,7 @@ class Scene:
         """Make one object of every kind."""
         job_id = self.job("one")
         waiting = self.waiting_run(job_id)
+        self.workflow = self.workflow_run()
         self.places = {
             "jobs": {"job_id": job_id, "version": 1},
             "runs": {"run_id": waiting},
@@ -113,8 +136,7 @@ class Scene:
 
 def target_of(scene: Scene, method: str, path: str, **instead: Any) -> str:
     """The path with ids of objects that exist, or others; where it can, it names the namespace."""
-    kind = path.split("/")[2] if path.startswith("/v1/") else path.split("/")[1]
-    values = {**scene.places.get(kind, {}), **instead}
+    values = {**scene.places_of(path), **instead}
     target = re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), path)
     route = ROUTES[method, path]
     names = {parameter.alias for parameter in route.dependant.query_params}

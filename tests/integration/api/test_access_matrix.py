@@ -157,11 +157,7 @@ def test_foreign_objects_answer_as_objects_that_do_not_exist(scene: Scene):
         unreal_value = {"name": "never-made", "key_id": "z" * 12, "rejection_id": 10**9}.get(
             parameter, uuid4()
         )
-        real_value = next(
-            place[parameter]
-            for kind, place in scene.places.items()
-            if f"/{kind}/" in path and parameter in place
-        )
+        real_value = scene.places_of(path)[parameter]
         foreign = send(scene, method, path, "stranger")
         missing = send(scene, method, path, "stranger", **{parameter: unreal_value})
         # 422: what is not whole is refused before anything is looked for, of everybody's.

@@ -82,8 +82,7 @@ def values_of(scene: Scene, name: str, path: str) -> dict[str, Any]:
         return prepared(scene)
     if "{job_id}" in path:
         return job(scene)
-    kind = path.split("/")[2] if path.startswith("/v1/") else path.split("/")[1]
-    return scene.places.get(kind, {})
+    return scene.places_of(path)
 
 
 def target_of(scene: Scene, name: str, method: str, path: str, operation: dict[str, Any]) -> str:

@@ -12,8 +12,21 @@ from noonmark.core.states import RunState
 from noonmark.core.workflows.definition import Rule
 from noonmark.schemas.api.common import Answer
 
-TaskStateName = RunState | Literal["undecided"]
-"""State of a task's run, or of a task without a run."""
+TaskStateName = Literal[
+    "undecided",
+    "waiting",
+    "queued",
+    "running",
+    "retrying",
+    "cancelling",
+    "succeeded",
+    "skipped",
+    "cancelled",
+    "unknown",
+    "dead",
+    "discarded",
+]
+"""State of a task without a run, or of a task's run: those of `RunState`."""
 
 _STATE = "State of the task's run; `undecided`: the task has no run yet, because it waits for others."
 

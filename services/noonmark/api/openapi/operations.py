@@ -138,6 +138,8 @@ _JOBS: Final = {
 _RUNS: Final = {
     "runs.list": Operation(query={"state": ["dead"], "limit": 50}),
     "runs.read": Operation(headers=_TAGGED),
+    "runs.tasks": Operation(query={"state": ["dead", "undecided"], "failed_first": True}),
+    "runs.graph": Operation(headers=_TAGGED, conflicts=True),
     "runs.cancel": Operation(
         examples=_REASON, headers=_TAGGED, answers="The run is cancelled, or being cancelled.", conflicts=True
     ),

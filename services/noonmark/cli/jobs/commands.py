@@ -15,7 +15,7 @@ from noonmark.cli.jobs import control as job_control
 from noonmark.cli.jobs import edit as job_edit
 from noonmark.cli.jobs import export as job_export
 from noonmark.cli.jobs import versions as job_versions
-from noonmark.cli.submissions import apply
+from noonmark.cli.submissions import apply, check_jobs
 from noonmark.cli.terminal.options import (
     AfterCursor,
     AsJson,
@@ -29,12 +29,13 @@ from noonmark.cli.terminal.output import Column, field, shortened, show_fields, 
 from noonmark.core.states import NO_NEXT_INSTANT, JobState
 
 app = typer.Typer(
-    help="Manage jobs: create, apply, export, show, edit, pause, resume, trigger, cancel."
+    help="Manage jobs: create, check, apply, export, show, edit, pause, resume, trigger, cancel."
     " `noonmark submit` sends the same requests as events.",
     no_args_is_help=True,
 )
 for _command in (
     apply.apply,
+    check_jobs.check,
     job_export.export,
     job_edit.create,
     job_edit.edit,
@@ -99,7 +100,7 @@ def next_due_text(job: Mapping[str, Any]) -> str:
 
 def _document_field(name: str, title: str = "", *, wide: bool = False) -> Column:
     """Return a column that shows one field of the job's document."""
-    return Column(title or name.upper(), lambda job: text(job["document"][name]), wide)
+    return Column(title or name.upper(), lambda job: text(job["document"].get(name)), wide)
 
 
 _COLUMNS = (

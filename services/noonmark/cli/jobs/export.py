@@ -149,7 +149,7 @@ def _head(namespace: str, count: int, used: Sequence[str]) -> str:
 
 def _used(api: Client, namespace: str | None, documents: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the commands that create what documents refer to: pools, calendars, limits."""
-    pools = {str(document["pool"]) for document in documents} - {"default"}
+    pools = {pool for document in documents for pool in _pools(document)} - {"default"}
     calendars = {name for document in documents for name in _calendars(document.get("schedule"))}
     limits = {
         one["name"] if isinstance(one, dict) else one
@@ -169,6 +169,13 @@ def _used(api: Client, namespace: str | None, documents: Sequence[Mapping[str, A
             _limit_command(row) for row in api.limits.list(namespace=namespace) if row["name"] in limits
         ]
     return commands
+
+
+def _pools(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the pool of a job, or those of the tasks of a workflow."""
+    tasks = [*(document.get("tasks") or {}).values(), *(document.get("finally") or {}).values()]
+    for one in tasks or [document]:
+        yield str(one["pool"])
 
 
 def _calendars(schedule: Mapping[str, Any] | None) -> Iterator[str]:

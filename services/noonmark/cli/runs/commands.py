@@ -17,6 +17,7 @@ from noonmark.cli.connections.periods import Period, PeriodZone, since_option, u
 from noonmark.cli.runs import cancel as run_cancel
 from noonmark.cli.runs import complete as run_complete
 from noonmark.cli.runs import retry as run_retry
+from noonmark.cli.runs import tasks as run_tasks
 from noonmark.cli.runs.logs import logs, missing_run
 from noonmark.cli.terminal.options import (
     AfterCursor,
@@ -45,6 +46,8 @@ app = typer.Typer(help="Manage runs: list, show, cancel, retry; read their logs.
 app.command()(run_cancel.cancel)
 app.command()(run_retry.retry)
 app.command()(run_complete.complete)
+app.command()(run_tasks.tasks)
+app.command()(run_tasks.graph)
 
 State = StrEnum("State", {state.name: state.value for state in RunState})  # type: ignore[misc]
 
@@ -75,6 +78,8 @@ _COLUMNS = (
     field("type", wide=True),
     field("handler", wide=True),
     field("origin", wide=True),
+    field("task", wide=True),
+    field("workflow_id", "WORKFLOW RUN", wide=True),
     field("fence", wide=True, numeric=True),
     field("job_id", "JOB ID", wide=True),
     Column("ERROR", lambda row: shortened(row["error"], 80), wide=True, cut=True),
@@ -95,6 +100,9 @@ def list_(
     since: Annotated[str | None, since_option("runs due")] = None,
     until: Annotated[str | None, until_option("runs due")] = None,
     zone: PeriodZone = None,
+    tasks: Annotated[
+        bool, typer.Option("--tasks", help="Also runs of workflows' tasks, which are left out otherwise.")
+    ] = False,
     limit: Limit = 50,
     after: AfterCursor = None,
     output: OutputOption = Output.TABLE,
@@ -118,6 +126,7 @@ def list_(
                 priority=[one.value for one in lane or ()],
                 since=period.since,
                 until=period.until,
+                tasks=tasks or None,
                 limit=size,
             ),
             limit,
@@ -130,7 +139,8 @@ def list_(
 
 
 _FIRST = (
-    "id", "job", "state", "reason", "error", "next_attempt_at", "report_until",
+    "id", "job", "task", "workflow_id", "generation", "state", "reason", "error",
+    "next_attempt_at", "report_until",
     "waiting_since", "waits_for", "scheduled_for",
     "last_scheduled_for", "queued_at", "first_started_at", "started_at", "finished_at", "died_at",
     "start_delay", "took", "attempt", "progress", "checkpoint", "result",

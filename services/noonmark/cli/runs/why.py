@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from noonmark.cli.connections.context import operator_settings
-from noonmark.cli.connections.ids import completed, is_prefix
+from noonmark.cli.connections.ids import completed, is_prefix, run_id
 from noonmark.cli.connections.job_ref import any_id_of
 from noonmark.cli.terminal.options import AsJson, Namespace, as_uuid
 from noonmark.cli.terminal.output import printable, show_json
@@ -22,6 +22,12 @@ _MISSING: Final = 404
 
 def why(
     target: Annotated[str, typer.Argument(metavar="JOB|RUN", help="Id or name of a job, or id of a run.")],
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="Of a workflow run: the task to explain, also if it has no run yet."
+        ),
+    ] = None,
     namespace: Namespace = None,
     as_json: AsJson = False,
 ) -> None:
@@ -29,7 +35,7 @@ def why(
     from noonmark.cli.connections.api import client  # noqa: PLC0415 - the API's client takes a while to load
 
     with client(operator_settings()) as api:
-        found = ask(api, target, namespace)
+        found = ask(api, target, namespace) if task is None else _ask_task(api, target, task)
     if as_json:
         show_json(found)
     else:
@@ -59,6 +65,23 @@ def ask(api: Client, target: str, namespace: str | None) -> Mapping[str, Any]:
     raise CliError(f"no job or run {target} exists; run `noonmark job list` or `noonmark run list`")
 
 
+def _ask_task(api: Client, run: str, task: str) -> Mapping[str, Any]:
+    """Return the explanation for a task of a workflow run.
+
+    Raises:
+        CliError: there is no such run, or it has no such task.
+    """
+    from noonmark.client import ApiError  # noqa: PLC0415
+
+    wanted = run_id(run)
+    try:
+        return api.runs.why(wanted, task=task)
+    except ApiError as error:
+        if error.status != _MISSING:
+            raise
+        raise CliError(f"{error.detail}; run `noonmark run tasks {wanted}`") from error
+
+
 def lines(found: Mapping[str, Any]) -> list[str]:
     """Return the answers as text: the first, the others, what to do."""
     first, *others = found["answers"]
@@ -73,6 +96,11 @@ def _head(found: Mapping[str, Any]) -> str:
     name = printable(str(found["job_name"] or found["job_id"]))
     if found["kind"] == "job":
         return f"job {name} in namespace {found['namespace']} is {found['state']}"
+    if found["task"] is not None:
+        head = (
+            f"task {found['task']} of workflow run {found['workflow_id']} of job {name} is {found['state']}"
+        )
+        return head if found["id"] == found["workflow_id"] else f"{head}; its run is {found['id']}"
     return f"run {found['id']} of job {name} in namespace {found['namespace']} is {found['state']}"
 
 

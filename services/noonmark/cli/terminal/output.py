@@ -23,6 +23,7 @@ STATE_COLORS = {
     "succeeded": "green", "active": "green", "completed": "green", "alive": "green",
     "running": "cyan", "queued": "cyan", "retrying": "yellow", "waiting": "yellow", "paused": "yellow",
     "cancelling": "yellow", "skipped": "dim", "cancelled": "dim", "discarded": "dim", "left": "dim",
+    "undecided": "dim",
     "dead": "red", "unknown": "red", "broken": "red", "lapsed": "red", "failed": "red", "lost": "red",
     "timed_out": "red", "rejected": "red", "accepted": "green", "duplicate": "yellow",
 }  # fmt: skip

@@ -63,7 +63,7 @@ def tasks(
     caller: Caller = needs(Permission.RUNS_READ),
 ) -> Page[TaskSummary]:
     """List the tasks of a workflow run in their order: each comes after those that it depends on."""
-    wanted = TasksWanted([str(one) for one in state], task, generation, failed_first)
+    wanted = TasksWanted(state, task, generation, failed_first)
     filters = {"run": str(run_id)} | {
         name: str(getattr(wanted, name) or "") for name in TasksWanted.__slots__
     }

@@ -21,6 +21,7 @@ from noonmark.client.types.dead_letters import (
 )
 from noonmark.client.types.runs import Run, RunChange, RunLogs, RunsCancelled, RunSummary
 from noonmark.client.types.why import Why
+from noonmark.client.types.workflows import TaskSummary, WorkflowGraph
 
 Id = UUID | str
 
@@ -53,6 +54,8 @@ class Runs(Group[D]):
         origin: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        tasks: bool | None = None,
+        workflow_id: Id | None = None,
         limit: int | None = None,
     ) -> Call[Page[RunSummary]]:
         """List runs, the newest first: iterate over all of them, or get a `page()`.
@@ -65,9 +68,11 @@ class Runs(Group[D]):
             reason: why a run waits, was skipped, is dead or was cancelled; one or several.
             priority: high, normal or low; one or several.
             pool: exactly this pool.
-            origin: what created the run: schedule, manual, backfill or event.
+            origin: what created the run: schedule, manual, backfill, event or task.
             since: the earliest due instant.
             until: only due before this instant.
+            tasks: also the runs of workflows' tasks.
+            workflow_id: only runs of the tasks of this workflow run.
             limit: the size of a page, 1 to 200.
         """
         params = {
@@ -81,9 +86,46 @@ class Runs(Group[D]):
             "origin": origin,
             "since": since,
             "until": until,
+            "tasks": tasks,
+            "workflow_id": workflow_id,
             "limit": limit,
         }
         return Call("GET", path("runs"), page, params)
+
+    @listing
+    def tasks(
+        self,
+        run_id: Id,
+        *,
+        state: str | Sequence[str] | None = None,
+        task: str | Sequence[str] | None = None,
+        generation: int | None = None,
+        failed_first: bool | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[TaskSummary]]:
+        """List the tasks of a workflow run in their order, each with its newest run.
+
+        Args:
+            run_id: id of the workflow run.
+            state: one of, or several of, the states of a run, or `undecided` for tasks without a run.
+            task: only the tasks with these keys; one or several.
+            generation: the runs of this generation, instead of the newest ones.
+            failed_first: tasks that failed come before all others.
+            limit: the size of a page, 1 to 200.
+        """
+        params = {
+            "state": state,
+            "task": task,
+            "generation": generation,
+            "failed_first": failed_first,
+            "limit": limit,
+        }
+        return Call("GET", path("runs", run_id, "tasks"), page, params)
+
+    @operation
+    def graph(self, run_id: Id) -> Call[WorkflowGraph]:
+        """Read the graph of a workflow run, with the states of its tasks."""
+        return Call("GET", path("runs", run_id, "graph"), document)
 
     @operation
     def logs(self, run_id: Id, *, attempt: int | None = None) -> Call[RunLogs]:
@@ -143,9 +185,14 @@ class Runs(Group[D]):
         return Call("POST", path("runs", run_id, "retry"), document, json={}, headers=headers)
 
     @operation
-    def why(self, run_id: Id) -> Call[Why]:
-        """Explain why a run has not been executed."""
-        return Call("GET", path("runs", run_id, "why"), document)
+    def why(self, run_id: Id, *, task: str | None = None) -> Call[Why]:
+        """Explain why a run has not been executed.
+
+        Args:
+            run_id: id of the run.
+            task: of a workflow run: key of the task to explain, also if it has no run yet.
+        """
+        return Call("GET", path("runs", run_id, "why"), document, {"task": task})
 
     @operation
     def wait(self, run_id: Id, timeout: float = 300.0) -> Steps[Run]:

@@ -21,7 +21,7 @@ class RunSummary(TypedDict):
     namespace: str
 
     type: str | None
-    """Kind of the job; null: the job was deleted."""
+    """Kind of the job or task; null: the job was deleted."""
 
     handler: str | None
     """Registered name of the Python handler, for Python jobs."""
@@ -51,7 +51,16 @@ class RunSummary(TypedDict):
     pool: str
 
     origin: str
-    """What requested the run: schedule, manual, backfill or event."""
+    """What requested the run: schedule, manual, backfill, event or task."""
+
+    workflow_id: str | None
+    """Of the run of a task: id of the workflow run that it is part of."""
+
+    task: str | None
+    """Of the run of a task: key of the task."""
+
+    generation: int | None
+    """Of the run of a task: which time the workflow run had been opened when it created this run; from 1."""
 
     scheduled_for: str
     """The due instant."""
@@ -136,6 +145,9 @@ class Run(RunSummary):
 
     request_id: str
     """Id of the trigger request or backfill; otherwise empty."""
+
+    due_at: str | None
+    """Of the run of a task: when the task became due."""
 
     start_by: str | None
     """Latest instant at which the run can start."""

@@ -44,6 +44,7 @@ class WhyAnswer(TypedDict):
         "worker_lost",
         "cancelling",
         "callback",
+        "waits_for_tasks",
         "skipped_overlap",
         "misfired",
         "coalesced",
@@ -100,7 +101,13 @@ class Why(TypedDict):
     namespace: str
 
     state: str
-    """State of the job or run."""
+    """State of the job or run; `undecided`: of a task that has no run yet."""
+
+    workflow_id: str | None
+    """If it is about a task: id of the workflow run."""
+
+    task: str | None
+    """If it is about a task: its key."""
 
     asked_at: str
     """Time on the database's clock."""
