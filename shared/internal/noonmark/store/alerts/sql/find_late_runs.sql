@@ -1,7 +1,7 @@
 -- Walks the ledger in the order of run ids, up to those that are old enough that they should have started, and stores those
--- that have not. Each run is passed once; runs deferred by a pause or an overlap are left out. At the maximum number of
--- stored runs, the walk waits for free capacity. Jobs with their own rule have a separate walk, up to the shortest rule.
--- Returns whether there is more to read, and capacity for it.
+-- that have not. Each run is passed once; runs deferred by a pause or an overlap are left out, and those of tasks, which are not
+-- due at their instants. At the maximum number of stored runs, the walk waits for free capacity. Jobs with their own rule have a
+-- separate walk, up to the shortest rule. Returns whether there is more to read, and capacity for it.
 with patience as (
     select case when %(ruled)s then min(late_after_seconds) else %(late_after)s end as seconds, count(*) as rules from late_rules
 ), state as (
@@ -15,7 +15,7 @@ with patience as (
 ), late as materialized (
     select walked.id, scheduled_for, walked.job_id, namespace, pool, coalesce(job.unique_name, false) as recurring
     from walked left join lateral (select unique_name from jobs where jobs.id = walked.job_id offset 0) as job on true
-    where state in ('queued', 'waiting') and started_at is null and origin <> 'backfill'
+    where state in ('queued', 'waiting') and started_at is null and origin not in ('backfill', 'task')
       and coalesce(reason, '') not in ('paused', 'overlap')
       and exists (select from late_rules where late_rules.job_id = walked.job_id) = %(ruled)s
     order by walked.id limit (select capacity from state)

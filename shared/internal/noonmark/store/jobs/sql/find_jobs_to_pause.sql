@@ -1,6 +1,6 @@
 -- Jobs to pause because of their failures: their last executed runs, by due instant, all died of one cause. Only runs of
 -- the job's current version count, and none from before its last resume, so that an edited or resumed job is tried again.
--- Skipped, cancelled and discarded runs do not count.
+-- Skipped, cancelled and discarded runs do not count, nor do those of tasks, of which the workflow run has the verdict.
 -- A job that Postgres cannot read (half a surrogate pair, NUL, no number) is not paused.
 select job.id, job.most, last.error
 from unnest(%(ids)b::uuid[]) as wanted (id),
@@ -20,7 +20,7 @@ from unnest(%(ids)b::uuid[]) as wanted (id),
          from (
              select id, scheduled_for, job_version, finished_at, error
              from runs
-             where job_id = job.id and state in ('succeeded', 'dead', 'unknown')
+             where job_id = job.id and state in ('succeeded', 'dead', 'unknown') and origin <> 'task'
              order by scheduled_for desc, id desc
              limit job.most
          ) as ended
