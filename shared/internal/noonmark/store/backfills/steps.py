@@ -22,6 +22,7 @@ from noonmark.core.planning.backfill import BackfillRange, courtesy, to_run
 from noonmark.core.planning.promotion import Gate, gates_of
 from noonmark.core.schedules.schedule import TICK, Schedule
 from noonmark.core.states import BackfillMode, BackfillState, JobState, Lane, Origin, Overlap, RunState
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.store.backfills.requests import BackfillBounds, read_bounds, read_ledger, zone_data_problem
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
@@ -257,7 +258,7 @@ class _Stepper:
         return (rows[0][0], min(row[1] for row in rows)) if rows else (None, None)
 
     def _has_timer(self) -> bool:
-        query = "select from timers where job_id = %s and kind <> 2 limit 1"
+        query = "select from timers where job_id = %s and kind in (0, 1, 3) limit 1"
         return self._connection.execute(query, [self._backfill.job_id]).fetchone() is not None
 
     def _lock_job(self) -> _Job | None:
@@ -308,8 +309,10 @@ class _Stepper:
             return None
         days = sorted({at.astimezone(UTC).date() for at in instants})
         self._connection.execute("select noonmark_make_day(day) from unnest(%s::date[]) as u (day)", [days])
+        # The cap of a namespace is for runs that are executed: of a workflow, the runs of its tasks.
+        capped = job.capped and backfill.pool != WORKFLOW_POOL
         gates = gates_of(
-            backfill.job_id, backfill.namespace, Lane.LOW, job.limits or (), Overlap.ALLOW, capped=job.capped
+            backfill.job_id, backfill.namespace, Lane.LOW, job.limits or (), Overlap.ALLOW, capped=capped
         )
         inserted = self._insert(ids, instants, gates[0] if gates else None, holds_slot=needs_slot)
         enqueue_waiting(

@@ -13,6 +13,7 @@ import psycopg
 from noonmark.core.ids import uuid7_batch
 from noonmark.core.planning.promotion import Gate, Limits, gates_of
 from noonmark.core.states import Lane, Origin, Overlap, RunState, SkipReason
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.schemas.events.settled import SettledRun
 from noonmark.store.claims.overlap import SlotDecision, SlotRequest, decide_slots
 from noonmark.store.database.planned_once import planned_once
@@ -242,15 +243,19 @@ def _replan_soon(timer: DueTimer, p: TimerPlan, row: _Row) -> TimerPlan:
 
 
 def _find_gates(lane: Lane, rows: Sequence[_Row]) -> None:
-    """Set the gate of runs that need capacity: without their job's slot, under limits, or under a cap."""
+    """Set the gate of runs that need capacity: without their job's slot, under limits, or under a cap.
+
+    The cap of a namespace is for runs that are executed: of a workflow, the runs of its tasks.
+    """
     for row in rows:
         if row.state is not RunState.QUEUED:
             continue
         run, timer = row.run, row.timer
         lacks_slot = run.wants_slot and not row.holds_slot
-        if lacks_slot or run.limits or timer.capped:
+        capped = timer.capped and timer.pool != WORKFLOW_POOL
+        if lacks_slot or run.limits or capped:
             rule = run.overlap if lacks_slot else Overlap.ALLOW
-            gates = gates_of(timer.job_id, timer.namespace, lane, run.limits, rule, capped=timer.capped)
+            gates = gates_of(timer.job_id, timer.namespace, lane, run.limits, rule, capped=capped)
             row.state, row.reason, row.gate = RunState.WAITING, gates[0].reason.value, gates[0]
 
 
