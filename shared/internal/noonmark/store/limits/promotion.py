@@ -30,6 +30,7 @@ from noonmark.core.planning.promotion import (
     grant,
 )
 from noonmark.core.states import Overlap, SkipReason, WaitReason
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import acquire_slots, release_slots
@@ -100,6 +101,7 @@ class _Waiting(NamedTuple):
     overlap: str | None
     held_keys: list[UUID] | None
     has_overlap_slot: bool
+    pool: str | None
 
 
 def has_waiting_runs(connection: psycopg.Connection) -> bool:
@@ -275,8 +277,9 @@ class _Pass:
         overlap = one.overlap or Overlap.ALLOW.value
         if overlap == Overlap.SKIP:
             overlap = Overlap.QUEUE_ONE.value  # a redriven run has no slot yet, and is not skipped for that
-        # The cap's gate is always included: without a cap it has no rule and is open.
-        gates = gates_of(one.job_id, one.namespace, one.lane, limits, overlap, capped=True)
+        # The cap's gate is included for all others: without a cap it has no rule and is open.
+        capped = one.pool != WORKFLOW_POOL
+        gates = gates_of(one.job_id, one.namespace, one.lane, limits, overlap, capped=capped)
         return Candidate(one.run_id, one.namespace, one.lane, one.since, gates, holds)
 
     def _slots_first(self, decisions: Sequence[Decision]) -> list[Decision]:
