@@ -66,6 +66,8 @@ class LiveRun(NamedTuple):
     scheduled_for: datetime
     state: str
     reason: str | None
+    shard: int
+    origin: str
 
 
 def lock_job(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noonmark.core.states import JobState, RunState
+from noonmark.core.states import JobState, Origin, RunState
 from noonmark.schemas.events.submissions import CancelJob, PauseJob, ResumeJob
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
@@ -91,7 +91,10 @@ def cancel(batch: Batch, job: LockedJob, request: CancelJob, sequence: int | Non
     if left is not None:
         connection.execute(statement("rewind_cancelled_timer"), {"job_id": job.id, "due": left})
     kept = {RunState.CANCELLING} if request.stops_running else {RunState.CANCELLING, RunState.RUNNING}
-    runs = [run for run in lock_runs(connection, [job.id]) if run.state not in kept]
+    # Not the runs of tasks: their workflow run may finish, or is stopped, and stops them itself.
+    runs = [
+        run for run in lock_runs(connection, [job.id]) if run.state not in kept and run.origin != Origin.TASK
+    ]
     if runs:
         with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
             stopped = cursor.execute(

@@ -33,7 +33,9 @@ def pause_runs(
     )
     paused = [run for run in lock_runs(connection, jobs) if _can_be_paused(run)]
     if paused:
-        connection.execute(statement("pause_runs"), {**span(paused), "shards": sorted(set(shards))})
+        # The runs of a workflow's tasks are in other shards than their job.
+        others = {run.shard for run in paused}
+        connection.execute(statement("pause_runs"), {**span(paused), "shards": sorted({*shards, *others})})
     connection.execute(statement("delete_retry_timers"), {"ids": list(jobs)})
     return len(paused)
 
