@@ -218,14 +218,20 @@ class RunningAttempt(msgspec.Struct, eq=False):
         return _policy(orjson.dumps(self.retry, option=orjson.OPT_SORT_KEYS))
 
     def age(self) -> Age:
-        """Return the age of the run: by the database's clock at its start, plus the time since then."""
+        """Return the age of the run: by the database's clock at its start, plus the time since then.
+
+        The instant of a task is that of its workflow run, so its age says nothing about the task.
+        """
         begun = (self.run.started_at - self.run.scheduled_for).total_seconds()
         return Age(
             begun + time.monotonic() - self.taken_at,
             self.deadline_seconds,
-            counts=self.run.origin != Origin.BACKFILL,
+            counts=self.run.origin not in _OTHERWISE_DUE,
         )
 
+
+_OTHERWISE_DUE = frozenset((Origin.BACKFILL, Origin.TASK))
+"""Origins of runs that were not due at their instant."""
 
 _TIMEOUT_SECONDS = 3600.0
 """The timeout of a job that sets none."""

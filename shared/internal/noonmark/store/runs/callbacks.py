@@ -131,7 +131,14 @@ def _read(connection: psycopg.Connection, run_ids: set[UUID]) -> list[OpenRun]:
             bytes(row[0]),
             row[1],
             Identity(row[4], row[5]),
-            LiveAttempt(StartedRun(*row[8:]), fence=row[3], pool=row[6], cancel_requested=row[2], now=row[7]),
+            LiveAttempt(
+                StartedRun(*row[9:]),
+                fence=row[3],
+                pool=row[6],
+                cancel_requested=row[2],
+                now=row[7],
+                due_at=row[8],
+            ),
         )
         for row in rows
     ]

@@ -29,6 +29,7 @@ class LiveAttempt:
         pool: of the run.
         cancel_requested: whether the run was asked to stop.
         now: the time of the database when it was read.
+        due_at: from when its time limits count: its instant, or when its task became due.
     """
 
     run: StartedRun
@@ -36,6 +37,7 @@ class LiveAttempt:
     pool: str
     cancel_requested: bool
     now: datetime
+    due_at: datetime
 
     def age_seconds(self) -> float:
         """Return the seconds since the attempt started."""
@@ -79,7 +81,7 @@ def failed_attempt(live: LiveAttempt, error: str, outcome: AttemptOutcome, failu
         delivery=_delivery_of(spec),
         rng=_rng,
         age=Age(
-            (live.now - run.scheduled_for).total_seconds(),
+            (live.now - live.due_at).total_seconds(),
             deadline if isinstance(deadline, (int, float)) else None,
             counts=run.origin != Origin.BACKFILL,
         ),

@@ -52,7 +52,14 @@ def time_out(
             statement("read_held_runs"), {**identity._asdict(), **span(found)}
         ).fetchall()
         live = [
-            LiveAttempt(StartedRun(*row[4:]), fence=row[1], pool=row[2], cancel_requested=row[0], now=row[3])
+            LiveAttempt(
+                StartedRun(*row[5:]),
+                fence=row[1],
+                pool=row[2],
+                cancel_requested=row[0],
+                now=row[3],
+                due_at=row[4],
+            )
             for row in rows
         ]
         outcomes = [

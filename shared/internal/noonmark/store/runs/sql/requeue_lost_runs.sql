@@ -1,7 +1,7 @@
 -- Ends the attempt of runs whose worker is gone. The retry budget does not change. A run that was asked to stop is cancelled.
 -- A run with at-most-once delivery ends as `unknown`, because its handler may have begun; that attempt counts, one that is
--- repeated does not. The delivery is that of the version the run was planned with. A deleted job promises nothing,
--- nor does one that Postgres cannot read (half a surrogate pair, NUL): its next start is rejected.
+-- repeated does not. The delivery is that of the version the run was planned with, or of its task. A deleted job promises
+-- nothing, nor does one that Postgres cannot read (half a surrogate pair, NUL): its next start is rejected.
 -- All others are tried again: at once under a higher fence, or, if they have lost several workers, after a wait (`retrying`),
 -- so that runs which do not belong together part. A run whose loss budget is used up is dead only if it can be the cause: its
 -- worker held nothing else, or it is past its timeout on a worker that lives. Others never die for a neighbour.
@@ -25,10 +25,14 @@ set (state, reason, error, finished_at, queued_at, losses, attempt, fence, owner
     from (
         select (
             select noonmark_readable(work) ->> 'delivery'
-            from (select coalesce(
+            from (select case when runs.origin = 'task' then
+                (select work from workflow_tasks as task
+                 where task.job_id = runs.job_id and task.version = runs.job_version
+                   and task.task_no = split_part(runs.request_id, '/', 2)::int)
+            else coalesce(
                 (select work from jobs where jobs.id = runs.job_id and jobs.version = runs.job_version),
                 (select work from job_versions as old where old.job_id = runs.job_id and old.version = runs.job_version)
-            ) as work) as planned
+            ) end as work) as planned
         ) is not distinct from 'at_most_once',
         runs.losses >= %(loss_budget)s and (
             runs.owner = any (%(live_workers)b::bigint[])
