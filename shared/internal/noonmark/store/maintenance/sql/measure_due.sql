@@ -4,7 +4,7 @@ select lanes.lane, coalesce(sum(due.timers), 0)::bigint as timers,
        coalesce(extract(epoch from noonmark_now() - min(due.oldest)), 0)::float8 as oldest_seconds
 from generate_series(0, %(shards)s - 1) as every (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),
-     unnest('{0,1,2,3,4}'::smallint[]) as kinds (kind),
+     unnest('{0,1,2,3,4,5}'::smallint[]) as kinds (kind),
      lateral (
          select count(*) as timers, min(fire_at) filter (where fire_at >= '0001-01-02 00:00+00') as oldest
          from (select fire_at from timers
