@@ -18,7 +18,7 @@ from noonmark.api.requests.routing import AuditedChange, Caller, IdempotencyKey,
 from noonmark.api.routes.runs.runs import also_executions, missing_run
 from noonmark.api.routes.runs.views import run_etag
 from noonmark.core.access.roles import Permission
-from noonmark.core.states import RunState
+from noonmark.core.states import Origin, RunState
 from noonmark.schemas.api.runs import RunCancel, RunChange, RunReport
 from noonmark.schemas.events.submissions import COMPLETE_RUN, CancelRuns
 from noonmark.schemas.problems.types import CONFLICT, TOO_MANY_REQUESTS
@@ -125,6 +125,10 @@ def retry_run(
         if before["state"] != RunState.DEAD:
             instead = _INSTEAD[RunState(before["state"])]
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}, not dead: {instead}")
+        if before["origin"] == Origin.TASK:
+            workflow = before["request_id"].partition("/")[0]
+            problem = f"run {run_id} is that of a task: retry its workflow run {workflow}"
+            raise ProblemError(CONFLICT, problem)
         done = dead_letters.redrive(raw, submitter.events, runs, shards=submitter.shards)
         if run_id in done.refused:
             raise ProblemError(CONFLICT, f"run {run_id} is not retried: {_REFUSED[done.refused[run_id]]}")

@@ -80,7 +80,8 @@ def _summary(row: Row, *, payloads: bool) -> dict[str, Any]:
         **row,
         "type": row["kind"],
         "priority": row["lane"],
-        "start_delay_seconds": _seconds(row["scheduled_for"], row["first_started_at"]),
+        # A task is not due at the instant of its workflow run.
+        "start_delay_seconds": _seconds(row["due_at"] or row["scheduled_for"], row["first_started_at"]),
         "took_seconds": _seconds(row["started_at"], row["finished_at"]),
         **_error(row, payloads=payloads),
     }

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Integer, and_, case, func, not_, select
 
-from noonmark.core.states import AttemptOutcome, RunState
+from noonmark.core.states import BY_TASKS, AttemptOutcome, RunState
 from noonmark.store.tables import tables as t
 from noonmark.store.views.paging import Row
 
@@ -139,6 +139,8 @@ def _end_of(name: str) -> ColumnElement[int]:
 
 def _latest(run: Mapping[str, Any]) -> Row | None:
     """Return the attempt that has no row of its own: the one that succeeded or is running."""
+    if run["owner"] == BY_TASKS:
+        return None  # what is attempted are its tasks
     if run["started_at"] is None or any(one["fence"] == run["fence"] for one in run["attempts"]):
         return None
     if run["state"] == RunState.SUCCEEDED:

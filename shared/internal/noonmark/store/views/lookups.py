@@ -49,9 +49,13 @@ def locate_run(connection: Connection, run_id: UUID) -> RunLocation | None:
 
 
 def run_status(connection: Connection, run_id: UUID, scheduled_for: datetime) -> Row | None:
-    """Return `state`, `fence`, `attempt` and `reason` of a run; None if the connection sees no such run."""
+    """Return the state of a run, and what identifies it; None if the connection sees no such run.
+
+    These are `state`, `fence`, `attempt` and `reason`, which its entity tag is made of, `origin` and
+    `request_id`.
+    """
     r = t.runs.c
-    query = select(r.state, r.fence, r.attempt, r.reason)
+    query = select(r.state, r.fence, r.attempt, r.reason, r.origin, r.request_id)
     found = connection.execute(query.where(r.id == run_id, r.scheduled_for == scheduled_for)).mappings()
     row = found.first()
     return dict(row) if row is not None else None

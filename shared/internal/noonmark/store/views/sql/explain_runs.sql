@@ -21,7 +21,17 @@ select run.id, run.job_id, run.scheduled_for, run.last_scheduled_for, run.state,
                case when callback.fence is distinct from run.fence then 'no_callback'
                     when deadline.fire_at is null then 'no_deadline'
                     when deadline.fire_at >= '9999-12-31 00:00+00' then 'never' end
-       end as fault, run.origin
+           when run.state in ('running', 'cancelling') and run.owner = -1 and not exists (
+               select from runs as task
+               where task.job_id = run.job_id and task.scheduled_for = run.scheduled_for and task.origin = 'task'
+                 and starts_with(task.request_id, run.id || '/')
+                 and (task.finished_at is null
+                      or exists (select from timers where job_id = task.job_id and run_id = task.id and kind = 5))
+           ) and not exists (
+               select from timers
+               where job_id = run.job_id and run_id = run.id and kind = 5 and fire_at <= noonmark_now() + interval '5 minutes'
+           ) then 'no_task'
+       end as fault, run.origin, exists (select from pools where name = run.pool) as pool_known, task.kind, task.handler
 from unnest(%(ids)b::uuid[]) as wanted (id),
      lateral (
          select * from runs
@@ -44,4 +54,10 @@ from unnest(%(ids)b::uuid[]) as wanted (id),
      left join lateral (
          select outcome, finished_at, worker, attempt from attempts where run_id = run.id order by fence desc limit 1
      ) as last on last.outcome = 'lost'
+     left join lateral (
+         select kind, handler from workflow_tasks
+         where job_id = run.job_id and version = run.job_version
+           and task_no = case run.origin when 'task' then split_part(run.request_id, '/', 2)::int end
+         offset 0
+     ) as task on true
 order by run.scheduled_for desc, run.id desc

@@ -10,6 +10,16 @@ from (
                    case when callback.fence is distinct from run.fence then 'no_callback'
                         when deadline.fire_at is null then 'no_deadline'
                         when deadline.fire_at >= '9999-12-31 00:00+00' then 'never' end
+               when run.state in ('running', 'cancelling') and run.owner = -1 and not exists (
+                   select from runs as task
+                   where task.job_id = run.job_id and task.scheduled_for = run.scheduled_for and task.origin = 'task'
+                     and starts_with(task.request_id, run.id || '/')
+                     and (task.finished_at is null
+                          or exists (select from timers where job_id = task.job_id and run_id = task.id and kind = 5))
+               ) and not exists (
+                   select from timers
+                   where job_id = run.job_id and run_id = run.id and kind = 5 and fire_at <= noonmark_now() + interval '5 minutes'
+               ) then 'no_task'
            end as fault
     from runs as run
      left join lateral (select since from waits where run_id = run.id offset 0) as wait on true
