@@ -15,26 +15,30 @@ import msgspec
 
 from noonmark.core.fingerprints import MAX_CHARACTERS
 from noonmark.core.monitoring.statistics import Outcome
-from noonmark.core.states import AttemptOutcome, RunState
+from noonmark.core.states import AttemptOutcome, Origin, RunState
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.schemas.events.lifecycle import SETTLED
 
 _LONGEST_WORD: Final = 255
+_TASK: Final = Origin.TASK.value
 
 
 class HeardEvent(NamedTuple):
-    """A lifecycle event with outcomes."""
+    """A lifecycle event with outcomes.
+
+    Attributes:
+        id: of the event.
+        outcomes: those of runs of jobs. What is usual for a workflow says nothing about the runs of its tasks,
+            so these are left out.
+        published_at: the record's timestamp.
+        is_of_worker: whether a worker reached an outcome. Triggers write those of skipped and lost runs, and
+            of workflow runs.
+    """
 
     id: UUID
     outcomes: Sequence[Outcome]
     published_at: datetime
-
-    @property
-    def is_of_worker(self) -> bool:
-        """Whether a worker reached an outcome. The trigger writes those of skipped and lost runs."""
-        return any(
-            one.started_at is not None and one.state != RunState.SKIPPED and one.reason != AttemptOutcome.LOST
-            for one in self.outcomes
-        )
+    is_of_worker: bool
 
 
 class _Outcome(msgspec.Struct, gc=False):
@@ -46,6 +50,17 @@ class _Outcome(msgspec.Struct, gc=False):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     error: str | None = None
+    origin: str = ""
+    pool: str = ""
+
+    @property
+    def is_of_worker(self) -> bool:
+        return (
+            self.started_at is not None
+            and self.state != RunState.SKIPPED
+            and self.reason != AttemptOutcome.LOST
+            and self.pool != WORKFLOW_POOL
+        )
 
 
 class _Data(msgspec.Struct, gc=False):
@@ -77,8 +92,10 @@ def read_event(value: bytes | None, published_at: datetime) -> HeardEvent | None
         event = _decode_event(value or b"")
         if event.type != SETTLED:
             return None
-        outcomes = [_outcome(item, published_at) for item in _decode_data(event.data).outcomes]
-        return HeardEvent(_id(event.id), outcomes, published_at)
+        items = _decode_data(event.data).outcomes
+        outcomes = [_outcome(item, published_at) for item in items if item.origin != _TASK]
+        by_worker = any(item.is_of_worker for item in items)
+        return HeardEvent(_id(event.id), outcomes, published_at, by_worker)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"not a {SETTLED} event: {type(error).__name__}: {error}") from error
 
