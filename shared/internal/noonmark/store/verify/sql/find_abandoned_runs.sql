@@ -1,10 +1,9 @@
 -- Finds unfinished runs of a step that nothing will continue: their worker is gone, or the timer or the queue that they wait
 -- in. A run whose worker left or lapsed lately is about to be requeued. Leases mean nothing while this primary has not received
 -- heartbeats for long enough, or no trigger watches them. A heartbeat or a timer continues nothing if its time is later than any
--- can be: retries wait for a century at most. An open workflow run (owner -1) is continued by the run of a task, or by a timer that
--- says that one has ended or that it is to stop: such a timer is due, or soon again, or parked until a resume. A deadline to come
--- only ends it.
--- A queued one has its row in the outbox, or the timer that opens it.
+-- can be: retries wait for a century at most. An open workflow run (owner -1) is continued by the run of a task, or by a timer
+-- that says that one has ended or that it is to stop: such a timer is due, or soon again, or parked until a resume. A deadline to
+-- come only ends it. A queued workflow run has its row in the outbox, or the timer that opens it.
 select runs.id::text
 from runs
 where id = any (%(ids)s::uuid[]) and scheduled_for >= %(since)s and scheduled_for < %(until)s
