@@ -44,7 +44,7 @@ late_runs          -          -          -          -          sid        -     
 lease_watch        -          siu        -          -          -          -          -
 limit_slots        sd         siud       sd         sud        -          -          -
 limits             s          su         s          -          -          -          s
-members            -          siud       siud       -          siud       -          -
+members            s          siud       siud       -          siud       -          -
 namespaces         su         su         su         -          -          -          s
 observer_events    -          -          -          -          sid        -          -
 observer_offsets   -          -          -          -          siud       -          -
@@ -66,7 +66,7 @@ topic_progress     -          s          siu        -          -          -     
 waits              siud       siud       siud       siu        -          -          -
 workers            s          sud        s          siu        s          -          -
 workflow_tasks     si         si         si         s          -          -          -
-workflows          s          siud       s          s          s          -          -
+workflows          s          siud       s          -          s          -          -
 zone_data          s          s          s          -          -          -          -
 """
 
