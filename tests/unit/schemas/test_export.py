@@ -112,7 +112,7 @@ def test_the_page_on_events_shows_every_type():
     shown = {example["type"] for example in EXAMPLES if "specversion" in example}
     assert shown == event_models().keys()
     spelt = {field for example in EXAMPLES if "specversion" not in example for field in example}
-    assert spelt == JobDocument.model_fields.keys()
+    assert spelt == {field.alias or name for name, field in JobDocument.model_fields.items()}
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,13 @@ PYTHON: dict[str, Any] = {"type": "python", "handler": "a.b"}
 HTTP: dict[str, Any] = {"type": "HTTP", "payload": {"url": "http://x.example"}}
 
 
+def flow(**tasks: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "workflow", "tasks": tasks}
+
+
+FLOW = flow(a=PYTHON, b={**HTTP, "depends_on": ["a"], "rule": "all_done", "may_fail": True, "handles": ["a"]})
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -164,6 +171,20 @@ HTTP: dict[str, Any] = {"type": "HTTP", "payload": {"url": "http://x.example"}}
         },
         {**PYTHON, "name": "n", "schedule": {"every": "PT1H"}, "misfire": {"policy": "skip"}},
         {**PYTHON, "name": "n", "schedule": ["0 9 * * 1", {"at": "2026-06-01T00:00:00Z"}]},
+        {**PYTHON, "tasks": None, "finally": None, "defaults": None, "result": None},
+        FLOW,
+        {**FLOW, "type": "Workflow", "handler": None, "retry": None, "finally": {}},
+        {
+            **FLOW,
+            "defaults": {"pool": "etl", "retry": {"delays": [1, 2]}, "priority": "HIGH"},
+            "finally": {"tidy": {**PYTHON, "when": {"verdict": "b", "in": ["failed", "skipped"]}}},
+            "result": {"result": "b", "at": "/total"},
+            "deadline_seconds": 60,
+            "limits": ["stripe"],
+        },
+        flow(a=PYTHON, b={**HTTP, "depends_on": [{"task": "a", "if": {"not": {"at": "/n", "lt": 3}}}]}),
+        flow(a=PYTHON, b={**HTTP, "depends_on": ["a"], "when": {"result": "a", "in": [1, "x", None]}}),
+        flow(a=PYTHON, b={**PYTHON, "depends_on": ["a"], "when": {"any": [{"result": "a", "eq": None}]}}),
     ],
 )
 def test_what_the_parser_takes_the_schema_takes(document: dict[str, Any]):
@@ -198,6 +219,24 @@ def test_what_the_parser_takes_the_schema_takes(document: dict[str, Any]):
         {**PYTHON, "retry": {"delays": [1], "factor": 2}},
         {**PYTHON, "retry_delay_seconds": 1, "retry": {"delays": [1]}},
         {**HTTP, "delivery": "exactly_once"},
+        {"type": "workflow"},
+        {**PYTHON, "tasks": {"a": PYTHON}},
+        {**PYTHON, "result": {"result": "a"}},
+        {**FLOW, "pool": "etl"},
+        {**FLOW, "payload": {}},
+        {**FLOW, "tasks": {}},
+        {**FLOW, "defaults": {"handler": "a.b"}},
+        {**FLOW, "result": {"result": "a", "at": 1}},
+        flow(A=PYTHON),
+        flow(a={}),
+        flow(a={"type": "wait"}),
+        flow(a={"type": "http"}),
+        flow(a={**PYTHON, "schedule": "0 9 * * 1"}),
+        flow(a={**PYTHON, "rule": "always"}),
+        flow(a={**PYTHON, "when": {}}),
+        flow(a={**PYTHON, "when": {"verdict": "b"}}),
+        flow(a={**PYTHON, "when": {"result": "b", "eq": 1, "ne": 2}}),
+        flow(a={**PYTHON, "when": {"all": []}}),
     ],
 )
 def test_what_the_schema_can_refuse_it_refuses(document: dict[str, Any]):

@@ -23,10 +23,10 @@ from noonmark.schemas.problems.refusal import MAX_ERRORS, FieldError, Refused
 
 UNAVAILABLE = "is not available in this version"
 TABLE: list[tuple[dict[str, Any], str, str]] = [
-    ({}, "/type", "is missing; http, grpc, script, python or kafka"),
-    ({"type": None}, "/type", "is null; http, grpc, script, python or kafka"),
-    ({"type": 3}, "/type", "3 is an integer; http, grpc, script, python or kafka"),
-    ({"type": "ftp"}, "/type", '"ftp" is not allowed; http, grpc, script, python or kafka'),
+    ({}, "/type", "is missing; http, grpc, script, python, kafka or workflow"),
+    ({"type": None}, "/type", "is null; http, grpc, script, python, kafka or workflow"),
+    ({"type": 3}, "/type", "3 is an integer; http, grpc, script, python, kafka or workflow"),
+    ({"type": "ftp"}, "/type", '"ftp" is not allowed; http, grpc, script, python, kafka or workflow'),
     *[({"type": kind}, "/payload", "is missing") for kind in ("grpc", "GRPC", "script", "kafka")],
     *[
         ({"type": kind, "payload": {}, "handler": "a.b"}, "/handler", "is for python jobs only; no handler")

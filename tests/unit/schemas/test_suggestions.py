@@ -15,6 +15,7 @@ from noonmark.schemas.jobs.payloads import PAYLOADS
 from noonmark.schemas.jobs.policies import MisfireDocument, RetryDocument
 from noonmark.schemas.jobs.requests import JobCancel, JobReference
 from noonmark.schemas.jobs.schedule_documents import ScheduleDocument, ScheduleMember
+from noonmark.schemas.jobs.task_documents import DependencyDocument, TaskDefaults, TaskDocument
 from noonmark.schemas.problems.pydantic_errors import Document, PayloadDocument, model_in, unknown_field
 from noonmark.schemas.problems.suggestions import suggestion
 
@@ -74,6 +75,15 @@ def said(model: type[Document], name: str) -> str:
         (RetryDocument, "backoff", "'factor'"),
         (MisfireDocument, "grace", "'grace_seconds'"),
         (HttpPayload, "json", "'body'"),
+        (JobDocument, "steps", "'tasks'"),
+        (TaskDocument, "needs", "'depends_on'"),
+        (TaskDocument, "trigger_rule", "'rule'"),
+        (TaskDocument, "retries", "'max_retries'"),
+        (TaskDocument, "url", "'payload.url'"),
+        (TaskDocument, "schedule", "'schedule' of the job"),
+        (TaskDocument, "depend_on", "'depends_on'"),
+        (TaskDefaults, "queue", "'pool'"),
+        (DependencyDocument, "when", "'if'"),
         (HttpPayload, "timeout", "'timeout_seconds' of the job"),
         (LimitFigures, "concurrency", "'max_running'"),
         (NamespaceSettings, "zone", "'timezone'"),
@@ -138,7 +148,7 @@ def exists(path: str, model: type[Document]) -> bool:
     first, _, rest = path.partition(".")
     if not rest:
         return first in fields(model)
-    if issubclass(model, JobDocument) and first == "payload":
+    if issubclass(model, JobDocument | TaskDocument) and first == "payload":
         return any(exists(rest, payload) for payload in PAYLOADS.values())
     found = model.model_fields.get(first)
     if found is None:

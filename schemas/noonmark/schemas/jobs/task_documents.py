@@ -118,7 +118,7 @@ class DependencyDocument(Document):
 
     synonyms: ClassVar[Mapping[str, str]] = other_names.DEPENDENCY
 
-    task: Annotated[TaskKey, Field(description="Key of the task.")]
+    task: Annotated[TaskKey, Field(description="Key of the task."), Expected(KEY_RULE)]
     condition: Annotated[
         Condition,
         Field(
@@ -243,5 +243,5 @@ class TaskDefaults(Document):
 class ResultDocument(Document):
     """Where the result of a workflow is: in the result of one of its tasks."""
 
-    result: Annotated[TaskKey, Field(description="Key of the task.")]
+    result: Annotated[TaskKey, Field(description="Key of the task."), Expected(KEY_RULE)]
     at: Place = ""

@@ -93,11 +93,11 @@ class TaskReader:
         self._payload_limit = payload_limit
         self._problems = problems
 
-    def check(self, room: str, key: str, raw: Mapping[str, Any]) -> CheckedTask | None:
+    def check(self, section: str, key: str, raw: Mapping[str, Any]) -> CheckedTask | None:
         """Check what a task does; None if its fields are invalid.
 
         Args:
-            room: the field of the workflow's document that has the task.
+            section: the field of the workflow's document that has the task.
             key: of the task.
             raw: the task as the document has it.
         """
@@ -109,21 +109,21 @@ class TaskReader:
         try:
             document = TaskDocument.model_validate(merged)
         except ValidationError as error:
-            self._problems += field_errors(error, TaskDocument, (room, key), merged)
+            self._problems += field_errors(error, TaskDocument, (section, key), merged)
         check_kind(merged, own)
         check_retry(raw, own)
         payload = encode_payload(merged, self._payload_limit, own)
         if not own and any(name in payload for name in _REFERENCES):
             own += _references(raw.get("payload"), ["payload"])
         retry = self._retry(document, raw, own) if document is not None and not own else None
-        self._problems += _placed(own, f"/{room}/{key}")
+        self._problems += _placed(own, f"/{section}/{key}")
         return None if document is None or retry is None or own else CheckedTask(document, payload, retry)
 
     def source(
-        self, room: str, key: str, raw: Mapping[str, Any], start_deadline_seconds: float | None
+        self, section: str, key: str, raw: Mapping[str, Any], start_deadline_seconds: float | None
     ) -> TaskSource:
         """Read what decides whether and when a task runs; what is no task key or rule is left out."""
-        place = f"/{room}/{key}"
+        place = f"/{section}/{key}"
         rule, handles = raw.get("rule"), raw.get("handles")
         return TaskSource(
             key,
@@ -133,7 +133,7 @@ class TaskReader:
             self._condition(raw.get("when"), f"{place}/when", of_edge=False),
             raw.get("may_fail") is True,
             handles if isinstance(handles, list) and all(map(_is_key, handles)) else (),
-            room == "finally",
+            section == "finally",
             start_deadline_seconds,
         )
 

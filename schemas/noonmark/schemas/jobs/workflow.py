@@ -35,7 +35,7 @@ MAX_WORKFLOW_BYTES: Final = 2 * 1024 * 1024
 """Most bytes of the payloads and dependencies of all tasks as JSON."""
 
 _KEY: Final = re.compile(KEY_PATTERN, re.ASCII)
-_ROOMS: Final = ("tasks", "finally")
+_SECTIONS: Final = ("tasks", "finally")
 
 
 class TaskSpec(msgspec.Struct, frozen=True, gc=False):
@@ -98,14 +98,14 @@ def workflow_in(
     result = _result_in(data.get("result"), problems)
     checked: dict[str, CheckedTask] = {}
     sources: list[TaskSource] = []
-    for room, key, raw in found:
+    for section, key, raw in found:
         if len(problems) > MAX_ERRORS:
             return None
-        task = reader.check(room, key, raw)
+        task = reader.check(section, key, raw)
         if task is not None:
             checked[key] = task
         deadline = None if task is None else task.document.start_deadline_seconds
-        sources.append(reader.source(room, key, raw, deadline))
+        sources.append(reader.source(section, key, raw, deadline))
     if not all_found:
         return None
     try:
@@ -141,17 +141,17 @@ def _tasks_in(
     if _size(data) > MOST_TASKS:
         problems.append(FieldError("/tasks", f"has {_size(data)} tasks", f"at most {MOST_TASKS}"))
         return
-    for room in _ROOMS:
-        found = data.get(room)
+    for section in _SECTIONS:
+        found = data.get(section)
         if found is None:
             continue
         if not isinstance(found, dict):
             problems.append(
-                FieldError(f"/{room}", f"is {kind_of(found)}", "an object of tasks by their keys")
+                FieldError(f"/{section}", f"is {kind_of(found)}", "an object of tasks by their keys")
             )
             continue
         for key, raw in found.items():
-            at = pointer((room, key))
+            at = pointer((section, key))
             if not _KEY.fullmatch(key):
                 problems.append(
                     FieldError(at, f"the name {shown(key)} has a form that is not allowed", KEY_RULE)
@@ -159,15 +159,18 @@ def _tasks_in(
             elif not isinstance(raw, dict):
                 problems.append(FieldError(at, f"is {kind_of(raw)}", "a task: an object with type"))
             else:
-                yield room, key, raw
+                yield section, key, raw
 
 
 def _size(data: Mapping[str, Any]) -> int:
-    return sum(len(found) for room in _ROOMS if isinstance(found := data.get(room), dict))
+    return sum(len(found) for section in _SECTIONS if isinstance(found := data.get(section), dict))
 
 
 def _result_in(value: object, problems: list[FieldError]) -> ResultPlace | None:
     if value is None:
+        return None
+    if not isinstance(value, dict):
+        problems.append(FieldError("/result", f"is {kind_of(value)}", "an object with result and at"))
         return None
     try:
         document = ResultDocument.model_validate(value)

@@ -196,6 +196,8 @@ def _field_at(
         owner = inner or owner
         if field and not inner:
             break
+        if isinstance(part, int):
+            continue
         found = owner.model_fields.get(str(part))
         if found is None:
             return owner, None
