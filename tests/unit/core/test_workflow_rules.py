@@ -134,7 +134,7 @@ def test_a_rule_reads_the_edges_of_its_task():
     assert decide_task(flow.tasks[2], bytes([TaskProgress.FAILED, 1, 0]), b"") is Decision.RUN
 
 
-@pytest.mark.parametrize("state", set(RunState) - VERDICTS)
+@pytest.mark.parametrize("state", sorted(set(RunState) - VERDICTS))
 def test_a_run_that_has_not_ended_is_live(state):
     assert progress_of(state) is TaskProgress.LIVE
 

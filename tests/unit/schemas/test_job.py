@@ -227,7 +227,10 @@ def test_the_effective_document_says_all_and_reads_back_to_the_same_spec(documen
     spec = parse(document)
     spelt = effective(spec)
     of_workflows = {"tasks", "finally_", "defaults", "result"}
-    assert spelt.keys() == JobDocument.model_fields.keys() - of_workflows - {"max_retries", "retry_delay_seconds"}
+    assert spelt.keys() == JobDocument.model_fields.keys() - of_workflows - {
+        "max_retries",
+        "retry_delay_seconds",
+    }
     assert parse(orjson.loads(orjson.dumps(spelt))) == spec
 
 
@@ -251,7 +254,11 @@ ANY_JSON = st.recursive(
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.dictionaries(st.sampled_from([*JobDocument.model_fields, "finally", "x"]) | st.text(), ANY_JSON, max_size=8))
+@given(
+    st.dictionaries(
+        st.sampled_from([*JobDocument.model_fields, "finally", "x"]) | st.text(), ANY_JSON, max_size=8
+    )
+)
 def test_any_object_is_parsed_or_refused(document: dict[str, object]):
     found = outcome(lambda: parse({**PYTHON, **document}))
     if isinstance(found, Refused):
