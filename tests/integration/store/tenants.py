@@ -31,6 +31,10 @@ insert into timers (fire_at, scheduled_for, job_id, job_version, shard, lane, ki
     values (now(), now(), %(job)s, 1, 0, 1, 0, %(n)s, 'default');
 insert into runs (id, scheduled_for, job_id, job_version, fence, lane, shard, state, origin, namespace, pool)
     values (%(run)s, now(), %(job)s, 1, 1, 1, 0, 'waiting', 'schedule', %(n)s, 'default');
+insert into workflow_tasks (job_id, version, task_no, key, kind, lane, pool, work, graph, document)
+    values (%(job)s, 1, 0, 'a', 'python', 1, 'default', '{}', '{}', '{}');
+insert into workflows (run_id, scheduled_for, job_id, job_version, shard, generation, progress, choices, opened_at)
+    values (%(run)s, now(), %(job)s, 1, 0, 1, '', '', now());
 insert into backfills (id, job_id, namespace, pool, shard, job_version, schedule, mode, from_at, until_at, ended_to, state,
                        total, created_at, updated_at)
     values (%(run)s, %(job)s, %(n)s, 'default', 0, 1, '{}', 'all', now(), now(), now(), 'done', 1, now(), now());
@@ -85,7 +89,7 @@ OF_TENANTS = {
         "buckets",
     ),
     *("waits", "callbacks", "attempts", "attempt_logs", "run_notes", "dead_letters", "outbox", "alerts"),
-    *("alert_deliveries", "job_stats", "outcome_windows", "late_rules"),
+    *("alert_deliveries", "job_stats", "outcome_windows", "late_rules", "workflow_tasks", "workflows"),
 }
 """Tables of which a tenant sees rows, and of those planted exactly one."""
 

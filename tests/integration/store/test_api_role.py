@@ -224,6 +224,8 @@ WRITES = {
     "outbox": "insert into outbox (slice, lane, created_at, run_id, job_id, namespace) values (0, 1, now(), '{run}',"
     " '{job}', 'rival')",
     "job_versions": "insert into job_versions (job_id, version, kind, work) values ('{job}', 9, 'python', '{{}}')",
+    "workflow_tasks": "insert into workflow_tasks (job_id, version, task_no, key, kind, lane, pool, work, graph, document)"
+    " values ('{job}', 1, 1, 'b', 'python', 1, 'default', '{{}}', '{{}}', '{{}}')",
     "slots": "insert into slots (key, slot_no, run_id, taken_at) values ('{job}', 9, '{run}', now())",
     "attempts": "insert into attempts (run_id, scheduled_for, fence, attempt, outcome, finished_at)"
     " values ('{run}', now(), 9, 1, 'failed', now())",
