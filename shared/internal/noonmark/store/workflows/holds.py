@@ -1,0 +1,38 @@
+"""Holding one workflow run: nothing more of it starts until it is released."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import psycopg
+
+from noonmark.store.database.statements import statement
+from noonmark.store.documents.columns import NEVER
+
+
+def hold(connection: psycopg.Connection, workflow_ids: Sequence[UUID]) -> set[UUID]:
+    """Hold open workflow runs; return those that are open. Runs of tasks that are under way go on.
+
+    A deadline and a cancel are not held back.
+    """
+    return {row[0] for row in _set(connection, workflow_ids, held=True)}
+
+
+def release(connection: psycopg.Connection, workflow_ids: Sequence[UUID]) -> set[UUID]:
+    """Let held workflow runs go on; return those that are open. After the commit, send the triggers a hint."""
+    with connection.transaction():
+        rows = _set(connection, workflow_ids, held=False)
+        if rows:
+            connection.execute(
+                statement("release_facts"),
+                {"ids": [row[0] for row in rows], "job_ids": [row[2] for row in rows], "never": NEVER},
+            )
+    return {row[0] for row in rows}
+
+
+def _set(
+    connection: psycopg.Connection, workflow_ids: Sequence[UUID], *, held: bool
+) -> Sequence[tuple[UUID, object, UUID, object]]:
+    params = {"ids": sorted(workflow_ids), "held": held}
+    return connection.execute(statement("hold_workflows"), params).fetchall()
