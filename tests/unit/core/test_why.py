@@ -188,6 +188,7 @@ CASES: list[tuple[Blocker, dict[str, Any]]] = [
     (Blocker.RETRYING, {"run": run(state="retrying", attempt=1, retry_at=NOW + timedelta(seconds=5))}),
     (Blocker.CANCELLING, {"run": run(state="cancelling", owner=7, started_at=ago(9), host="h", pid=1)}),
     (Blocker.CALLBACK, {"run": run(state="running", owner=0, started_at=ago(9), report_until=NOW)}),
+    (Blocker.WAITS_FOR_TASKS, {"run": run(state="running", owner=-1, pool="$workflow", started_at=ago(9))}),
     (Blocker.SKIPPED_OVERLAP, {"runs": [ended(RunState.SKIPPED, "overlap")]}),
     (Blocker.MISFIRED, {"run": ended(RunState.SKIPPED, "misfired")}),
     (Blocker.COALESCED, {"run": ended(RunState.SKIPPED, "coalesced")}),

@@ -52,7 +52,7 @@ _COLUMNS = (
     field("attempt", "ATTEMPTS", numeric=True),
     field("due_at", "DUE"),
     Column("TOOK", took, numeric=True),
-    field("generation", wide=True, varies=True, numeric=True),
+    field("generation", wide=True, numeric=True),
     field("started_at", "STARTED", wide=True),
     field("finished_at", "FINISHED", wide=True),
     field("run_id", "RUN", wide=True),

@@ -96,7 +96,7 @@ def _head(found: Mapping[str, Any]) -> str:
     name = printable(str(found["job_name"] or found["job_id"]))
     if found["kind"] == "job":
         return f"job {name} in namespace {found['namespace']} is {found['state']}"
-    if found["task"] is not None:
+    if found.get("task") is not None:
         head = (
             f"task {found['task']} of workflow run {found['workflow_id']} of job {name} is {found['state']}"
         )

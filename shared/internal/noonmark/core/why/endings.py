@@ -65,25 +65,12 @@ def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
     }
     assert run.finished_at is not None
     ended = at(run.finished_at)
-    workflow = facts.workflow
-    task = workflow.task if workflow is not None else None
     if run.state == RunState.SKIPPED:
-        if workflow is not None and task is not None:
-            yield of_skipped_task(workflow, task, run)
-        else:
-            yield _skipped(facts, runs, about)
-    elif run.state == RunState.DEAD and is_workflow(run):
-        yield of_dead_workflow(workflow, run)
+        yield _skipped(facts, runs, about)
     elif run.state == RunState.DEAD:
         if run.reason == "rejected":
             yield from of_workers(facts)
-        why = f": {run.error}" if run.error else ""
-        after = f", after {counted(run.attempt, 'attempt')}" if run.attempt else ""
-        sentence = f"it has been dead since {ended}{after} ({run.reason}){why}"
-        dead = answer(
-            Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about
-        )
-        yield dead if workflow is None else of_dead_task(workflow, dead)
+        yield _dead(facts, run, ended, about)
     elif run.state == RunState.UNKNOWN:
         lost = f"; {loss(run, run.lost_at)}" if run.reason == "lost" and run.lost_at is not None else ""
         sentence = (
@@ -100,8 +87,20 @@ def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
         yield answer(code, f"it was {run.state} at {ended}{by}", reason=run.reason, **about)
 
 
+def _dead(facts: Facts, run: RunFacts, ended: str, about: About) -> Answer:
+    if is_workflow(run):
+        return of_dead_workflow(facts.workflow, run)
+    why = f": {run.error}" if run.error else ""
+    after = f", after {counted(run.attempt, 'attempt')}" if run.attempt else ""
+    sentence = f"it has been dead since {ended}{after} ({run.reason}){why}"
+    dead = answer(Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about)
+    return dead if facts.workflow is None else of_dead_task(facts.workflow, dead)
+
+
 def _skipped(facts: Facts, runs: Sequence[RunFacts], about: About) -> Answer:
-    run = runs[0]
+    run, workflow = runs[0], facts.workflow
+    if workflow is not None and workflow.task is not None:
+        return of_skipped_task(workflow, workflow.task, run)
     code, words = _SKIPPED[SkipReason(run.reason or "")]
     instants = sum(one.instants for one in runs)
     one, several = _MEANT[Origin(run.origin)]
