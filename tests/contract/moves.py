@@ -11,6 +11,10 @@ Move = tuple[RunState, RunState]
 
 STATEMENT_MOVES: Final[dict[str, frozenset[Move]]] = {
     "start_runs": frozenset({(S.QUEUED, S.RUNNING)}),
+    "open_workflows": frozenset({(S.QUEUED, S.RUNNING)}),
+    "close_workflows": frozenset(
+        {(S.RUNNING, S.SUCCEEDED), (S.RUNNING, S.DEAD), (S.CANCELLING, S.CANCELLED)},
+    ),
     "finish_plain": frozenset({(S.RUNNING, S.SUCCEEDED), (S.CANCELLING, S.CANCELLED)}),
     "finish_detailed": frozenset(
         {
@@ -61,6 +65,7 @@ STATEMENT_BIRTHS: Final[dict[str, frozenset[RunState]]] = {
     "create_jobs": frozenset({S.QUEUED}),
     "insert_immediate_runs": frozenset({S.QUEUED}),
     "insert_runs": frozenset({S.QUEUED, S.WAITING, S.SKIPPED}),
+    "insert_task_runs": frozenset({S.QUEUED, S.WAITING, S.SKIPPED}),
 }
 """Every statement that inserts into `runs`."""
 
