@@ -125,8 +125,10 @@ FENCE_OF_THE_CALLER = re.compile(r"\bfence = (%\(fence\)s|\(%\(\w+\)s::jsonb ->>
 
 WITHOUT_THE_FENCE_OF_A_CALLER = {
     "cancel_runs": "for a user, who cancels the run whatever its fence is; its rows are locked",
+    "close_workflows": "for a trigger; an open workflow run has no worker, and its row of `workflows` is locked",
     "discard_runs": "for an operator; a dead run has no worker",
     "enqueue_gated_runs": "for a trigger; a run that waits or retries has no worker",
+    "open_workflows": "for a trigger; a workflow run has no worker, and is opened whatever its fence is",
     "pause_runs": "for a user or a trigger; its rows are locked, and the fence rises",
     "promote_runs": "for a trigger; a run that waits has no worker, and the fence rises",
     "redrive_runs": "for an operator; a dead run has no worker, and the fence rises",
