@@ -37,7 +37,9 @@ def test_workflows_run_to_their_verdicts_while_triggers_and_workers_are_killed(n
     load = Load()
     events = documents(load, 30, **{"finally": {"tidy": RECORD}})
     events += [
-        load.event({"name": "fails", "type": "workflow", "tasks": {"a": FAILS, "b": {**RECORD, "depends_on": ["a"]}}})
+        load.event(
+            {"name": "fails", "type": "workflow", "tasks": {"a": FAILS, "b": {**RECORD, "depends_on": ["a"]}}}
+        )
     ]
     noonmark.publish(load, events=events)
     noonmark.wait(lambda: _flows(noonmark, load).get("running"), "a workflow to run")
@@ -68,6 +70,7 @@ def test_workflows_run_to_their_verdicts_while_triggers_and_workers_are_killed(n
 def _flows(noonmark: Cluster, load: Load) -> dict[str, int]:
     return dict(
         noonmark.rows(
-            "select state, count(*) from runs where origin <> 'task' and namespace = %s group by 1", load.namespace
+            "select state, count(*) from runs where origin <> 'task' and namespace = %s group by 1",
+            load.namespace,
         )
     )

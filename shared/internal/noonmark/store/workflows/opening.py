@@ -19,9 +19,7 @@ from noonmark.store.workflows.results import Results
 from noonmark.store.workflows.runs import TaskRun, list_task_runs
 
 
-def prepare(
-    connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]
-) -> Mapping[OpenWorkflow, str]:
+def prepare(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]) -> Mapping[OpenWorkflow, str]:
     """Give workflows that were open before the next generation, and what a redrive keeps of the last.
 
     Returns:
