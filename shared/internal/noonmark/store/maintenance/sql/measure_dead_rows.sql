@@ -3,5 +3,5 @@ select case when relname like 'runs\_%%' then 'runs' else relname end as shown, 
 from pg_stat_user_tables
 where schemaname = current_schema()
   and (relname ~ '^runs_[0-9]{8}$'
-       or relname = any ('{timers,outbox,jobs,start_batches,slots,limit_slots,waits,workers,members}'))
+       or relname = any ('{timers,outbox,jobs,start_batches,slots,limit_slots,waits,workers,members,workflows}'))
 group by shown
