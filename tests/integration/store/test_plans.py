@@ -452,6 +452,15 @@ class Filled:
             # Of each line, its slots and those before the run are counted.
             "explain_gates": {"run_ids": [waiting[0][0]], "keys": keys[:1]},
             "explain_slot_holders": {"keys": keys, "most": 5},
+            "find_workflow_run": {"run_id": waiting[0][0]},
+            "list_task_states": {
+                "workflow_id": waiting[0][0],
+                "scheduled_for": waiting[0][1],
+                "job_id": waiting[0][2],
+                "version": 1,
+                **dict.fromkeys(("progress", "generation", "keys", "states")),
+                **{"failed_first": True, "error_chars": 300, "after_place": -1, "after_no": -1, "limit": 50},
+            },
         }
 
     def cases_of_callbacks(self, me: dict[str, Any], running: dict[str, Any]) -> dict[str, dict[str, Any]]:

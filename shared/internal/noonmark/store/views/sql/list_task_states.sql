@@ -1,6 +1,6 @@
 -- The tasks of a workflow run by number, each with its newest run, or with its run of one generation. Runs are found by the
--- ledger's unique key. A task of an open workflow run that is undecided again, after a redrive, has no run. The tasks of a job that
--- was deleted are gone: then only runs are left. `place` is 0 for tasks that failed themselves, if those are wanted first.
+-- ledger's unique key. A task of an open workflow run that is undecided again, after a redrive, has no run. The tasks of a job
+-- that was deleted are gone: then only runs are left. `place` is 0 for tasks that failed themselves, if those are wanted first.
 with found as materialized (
     select id, split_part(request_id, '/', 2)::int as task_no, split_part(request_id, '/', 4)::int as generation, state, reason,
            attempt, due_at, queued_at, started_at, finished_at, error
@@ -18,8 +18,8 @@ with found as materialized (
 ), tasks as (
     select task_no, key, kind from workflow_tasks where job_id = %(job_id)s and version = %(version)s
 ), shown as (
-    select coalesce(tasks.task_no, run.task_no) as no, tasks.key, tasks.kind, coalesce(run.state, 'undecided') as state, run.reason,
-           run.generation, run.id as run_id, run.attempt, run.due_at, run.queued_at, run.started_at, run.finished_at,
+    select coalesce(tasks.task_no, run.task_no) as no, tasks.key, tasks.kind, coalesce(run.state, 'undecided') as state,
+           run.reason, run.generation, run.id as run_id, run.attempt, run.due_at, run.queued_at, run.started_at, run.finished_at,
            left(run.error, %(error_chars)s) as error,
            case when %(failed_first)s
                  and (run.state in ('dead', 'unknown', 'discarded', 'cancelled') or run.reason = 'start_deadline')
