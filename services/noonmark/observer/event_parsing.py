@@ -28,8 +28,8 @@ class HeardEvent(NamedTuple):
 
     Attributes:
         id: of the event.
-        outcomes: those of runs of jobs. What is usual for a workflow says nothing about the runs of its tasks,
-            so these are left out.
+        outcomes: those of runs of jobs. What is usual for a workflow says nothing about runs of its tasks: these
+            are left out.
         published_at: the record's timestamp.
         is_of_worker: whether a worker reached an outcome. Triggers write those of skipped and lost runs, and
             of workflow runs.

@@ -20,7 +20,7 @@ def hold(connection: psycopg.Connection, workflow_ids: Sequence[UUID]) -> set[UU
 
 
 def release(connection: psycopg.Connection, workflow_ids: Sequence[UUID]) -> set[UUID]:
-    """Let held workflow runs go on; return those that are open. After the commit, send the triggers a hint."""
+    """Let held workflow runs go on; return those that are open. After it, send the triggers a hint."""
     with connection.transaction():
         rows = _set(connection, workflow_ids, held=False)
         if rows:
