@@ -129,18 +129,18 @@ _EVERYTHING: Final = TasksWanted()
 
 
 def stored_tasks(
-    connection: psycopg.Connection, job_id: UUID, versions: Collection[int]
+    connection: psycopg.Connection, job_id: UUID, versions: Collection[int], *, documents: bool = True
 ) -> dict[int, list[StoredTask]]:
     """Return the tasks of versions of a workflow, by version, each in the order of their numbers.
 
-    Older versions are left out if the newer ones have `MOST_TASKS` tasks.
+    Older versions are left out if the newer ones have `MOST_TASKS` tasks. Without `documents`, they are empty.
     """
     if not versions:
         return {}
-    asked = {"job_id": job_id, "versions": list(versions), "most": MOST_TASKS}
+    asked = {"job_id": job_id, "versions": list(versions), "most": MOST_TASKS, "documents": documents}
     found: dict[int, list[StoredTask]] = defaultdict(list)
     for version, key, graph, document in connection.execute(statement("show_workflow_tasks"), asked):
-        found[version].append(StoredTask(key, graph, document))
+        found[version].append(StoredTask(key, graph, document or {}))
     return dict(found)
 
 
@@ -195,7 +195,8 @@ def read_graph(connection: psycopg.Connection, run: WorkflowRun) -> Graph | None
     Raises:
         ValueError: the tasks of its version cannot be read.
     """
-    stored = stored_tasks(connection, run.job_id, [run.job_version]).get(run.job_version)
+    versions = stored_tasks(connection, run.job_id, [run.job_version], documents=False)
+    stored = versions.get(run.job_version)
     if stored is None:
         return None
     definition = definition_of([(task.key, task.graph) for task in stored])

@@ -1,6 +1,6 @@
 -- The tasks of versions of a workflow, by their key, the newest version first: as many whole versions as have together no more
--- tasks than a listing may read.
-select version, key, graph, document
+-- tasks than a listing may read. Their documents are read only if they are wanted: they have the payloads.
+select version, key, graph, case when %(documents)s then document end as document
 from (
     -- Rows of one version are peers: each has the number of tasks of its version and all newer ones.
     select version, task_no, key, graph, document, count(*) over (order by version desc) as up_to
