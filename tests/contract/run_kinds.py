@@ -263,6 +263,7 @@ ORIGINS_IN_CODE: Final[dict[str, str]] = {
     "services/noonmark/api/routes/runs/control.py": "a dead task is redriven with its workflow run",
     "services/noonmark/api/routes/runs/tasks.py": "only workflow runs have tasks",
     "services/noonmark/observer/event_parsing.py": "outcomes of tasks are left out",
+    "services/noonmark/trigger/sweep_loop.py": "a lost task that is dead has no letter",
     "services/noonmark/worker/engine/start_delays.py": "starts of tasks are not measured",
     "shared/internal/noonmark/attempts/running_attempt.py": "time limits from the instant are not theirs",
     "shared/internal/noonmark/core/why/endings.py": "names of origins",

@@ -7,6 +7,7 @@ from collections import Counter
 
 import psycopg
 
+from noonmark.core.states import Origin
 from noonmark.kafka.topics import Topics
 from noonmark.service.database_loop import DatabaseLoop
 from noonmark.service.runner import Service
@@ -51,10 +52,15 @@ class LeaseLoop(DatabaseLoop):
         if not done.lost:
             return 1.0
         LOST_RUNS.inc(len(done.lost))
-        count_ends(Counter((run.state, run.lane, UNKNOWN_KIND) for run in done.lost))
+        tasks = [run for run in done.lost if run.origin == Origin.TASK]
+        others = [run for run in done.lost if run.origin != Origin.TASK]
+        count_ends(Counter((run.state, run.lane, UNKNOWN_KIND) for run in tasks), of_tasks=True)
+        count_ends(Counter((run.state, run.lane, UNKNOWN_KIND) for run in others))
         self._log.warning("runs_lost", count=len(done.lost))
         self._hints.outbox()
         self._hints.freed()
+        if tasks:
+            self._hints.ended()
         return 0.0
 
 

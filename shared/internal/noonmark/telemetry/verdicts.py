@@ -11,18 +11,19 @@ from noonmark.telemetry.metrics import DEAD_RUNS, RETRIES, RUNS_SETTLED, SKIPPED
 __all__ = ["UNKNOWN_KIND", "count_ends", "count_skipped", "count_start_deadline"]
 
 
-def count_ends(ends: Mapping[tuple[str, int, str], int]) -> None:
+def count_ends(ends: Mapping[tuple[str, int, str], int], *, of_tasks: bool = False) -> None:
     """Count the outcomes of attempts: final states, including dead letters, and retries.
 
     Args:
         ends: numbers of runs by their new state, their lane and the kind of their job.
+        of_tasks: they are runs of tasks, which have no dead letters.
     """
     for (state, lane, kind), count in ends.items():
         if state == RunState.RETRYING:
             RETRIES.labels(kind).inc(count)
         elif state not in {RunState.RUNNING, RunState.QUEUED}:
             RUNS_SETTLED.labels(state, Lane(lane).label).inc(count)
-            if state == RunState.DEAD:
+            if state == RunState.DEAD and not of_tasks:
                 DEAD_RUNS.labels(kind).inc(count)
 
 
