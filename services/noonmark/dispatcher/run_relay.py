@@ -27,7 +27,7 @@ from noonmark.store.database.hints import HintSender
 from noonmark.store.database.row_types import OutboxRow
 from noonmark.store.outbox import relay
 from noonmark.store.outbox.relay import Parked
-from noonmark.store.workflows.facts import WorkflowTimer, look_at
+from noonmark.store.workflows.facts import WorkflowTimer, insert_workflow_timers
 from noonmark.telemetry.metrics import PARKED_RUNS, RUN_MESSAGES
 
 _PARKED_RETRY_SECONDS: Final = 60.0
@@ -188,7 +188,7 @@ class RunRelay(RelayLoop):
             for run in (unsent.run,)
         ]
         with connection.transaction():
-            look_at(connection, handed_over)
+            insert_workflow_timers(connection, handed_over)
             relay.delete(connection, rows)
         self._hints.ended()
 

@@ -13,7 +13,8 @@ from noonmark.store.cluster import capabilities
 from noonmark.store.cluster.members import Membership
 from noonmark.store.database.hints import HintSender
 from noonmark.store.outcomes.events import EventTopics
-from noonmark.store.workflows.advance import Advanced, WorkflowPass, probe
+from noonmark.store.workflows.advance import WorkflowPass, probe
+from noonmark.store.workflows.advanced import Advanced
 from noonmark.telemetry.metrics import (
     WORKFLOW_FACTS,
     WORKFLOW_PASS_SECONDS,

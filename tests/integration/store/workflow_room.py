@@ -22,8 +22,9 @@ from noonmark.store.claims import claims
 from noonmark.store.jobs.requests import FactCache, Request, Status
 from noonmark.store.jobs.submit import accept
 from noonmark.store.outbox import relay
-from noonmark.store.workflows.advance import Advanced, WorkflowPass
-from noonmark.store.workflows.facts import WorkflowTimer, look_at
+from noonmark.store.workflows.advance import WorkflowPass
+from noonmark.store.workflows.advanced import Advanced
+from noonmark.store.workflows.facts import WorkflowTimer, insert_workflow_timers
 
 _FLOOR = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -85,7 +86,7 @@ class Flows:
         rows = relay.read_runs(db, EVERY_SHARD, 10_000, runs_per_row=1.0)
         mine = [row for row in rows if row.pool == WORKFLOW_POOL]
         with db.transaction():
-            look_at(
+            insert_workflow_timers(
                 db,
                 [
                     WorkflowTimer(
@@ -163,7 +164,7 @@ class Flows:
             more = {"reason": "lost", "attempt_outcome": AttemptOutcome.LOST, **more}
         fences = {run_id: world.run(run_id)["fence"] for run_id in ids}
         recorded = world.record(worker, [outcome(run, state, fence=fences[run.id], **more) for run in runs])
-        assert recorded.told
+        assert recorded.tasks_ended
         if advance:
             self.advance()
 

@@ -17,7 +17,7 @@ from noonmark.store.database.statements import names as statement_names
 from noonmark.telemetry.metrics import TABLE
 
 SQL_FUNCTIONS = {
-    *("noonmark_refuse_held_slot", "noonmark_keep_slot", "noonmark_rowless_holder"),
+    *("noonmark_refuse_held_slot", "noonmark_keep_slot", "noonmark_rowless_holder", "noonmark_delete_tasks"),
     *("noonmark_now", "noonmark_uuid7", "noonmark_make_day", "noonmark_facts_changed", "noonmark_drop_day"),
 }
 NO_SETTINGS = {

@@ -282,7 +282,7 @@ class RecorderLoop:
             self._hints.due()
         if recorded.freed:
             self._hints.freed()
-        if recorded.told:
+        if recorded.tasks_ended:
             self._hints.ended()
 
     def _without_details(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:

@@ -23,7 +23,7 @@ from noonmark.schemas.events.settled import SettledRun, settled_events
 from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
-from noonmark.store.workflows.facts import tell
+from noonmark.store.workflows.facts import report_ended_tasks
 
 _MOST_ATTEMPTS: Final = 100
 """The most attempts, newest first, in a dead letter event."""
@@ -73,7 +73,7 @@ def announce(
     settled: Sequence[SettledRun],
     *,
     shards: int,
-    tell_workflows: bool = True,
+    report_tasks: bool = True,
 ) -> bool:
     """Add the events of a batch of state changes to the outbox, with everything that follows from each.
 
@@ -85,7 +85,7 @@ def announce(
         topics: where they are announced.
         settled: the state changes.
         shards: the number of shards of the installation.
-        tell_workflows: False if the workflows know of these ends, because they decided them.
+        report_tasks: False if the workflows know of these ends, because they decided them.
 
     Returns:
         Whether a workflow was told: after the commit, send the triggers a hint.
@@ -101,8 +101,8 @@ def announce(
             RawEvent(home, topics.lifecycle, key, value) for value in settled_events(namespace, members)
         ]
     dead_state, task = RunState.DEAD.value, Origin.TASK.value
-    tasks = [one for one in settled if one.origin == task and one.state in VERDICTS] if tell_workflows else []
-    tell(connection, [(one.run_id, one.scheduled_for) for one in tasks])
+    tasks = [one for one in settled if one.origin == task and one.state in VERDICTS] if report_tasks else []
+    report_ended_tasks(connection, [(one.run_id, one.scheduled_for) for one in tasks])
     if dead := [one for one in settled if one.state == dead_state and one.origin != task]:
         for one, value in _record_dead_letters(connection, dead):
             home = zlib.crc32(one.namespace.encode()) % shards

@@ -82,7 +82,7 @@ def cancel(
     states: Sequence[RunState] = CANCELLABLE,
     reason: str | None = None,
     shards: int,
-    tell_workflows: bool = True,
+    report_tasks: bool = True,
 ) -> Cancels:
     """Cancel those of the runs that are in one of the states, in one transaction.
 
@@ -93,7 +93,7 @@ def cancel(
         states: a run in any other state is left alone.
         reason: who cancelled and why, as `because` returns it; stored with the runs.
         shards: the number of shards of the installation.
-        tell_workflows: False if the workflows of these runs are being stopped by the same transaction.
+        report_tasks: False if the workflows of these runs are being stopped by the same transaction.
     """
     if not runs:
         return Cancels()
@@ -115,7 +115,7 @@ def cancel(
             )
             release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
             settled = [settled_of(run) for run in ended]
-            announce(connection, topics, settled, shards=shards, tell_workflows=tell_workflows)
+            announce(connection, topics, settled, shards=shards, report_tasks=report_tasks)
     return Cancels(
         [run.id for run in ended],
         [RunKey(run.id, run.scheduled_for) for run in changed if run.state == RunState.CANCELLING],

@@ -89,7 +89,7 @@ class Recorded:
     """Outcomes that came too late: nothing was written for them."""
     freed: bool = False
     """Whether runs wait for a slot that was freed."""
-    told: bool = False
+    tasks_ended: bool = False
     """Whether workflows can go on, because tasks have ended."""
 
     @property
@@ -125,10 +125,10 @@ def record(
         if is_uniform and count == len(group) and not exceptions:
             holders = [(outcome.run.id, outcome.run.job_id) for outcome in outcomes if outcome.run.holds_slot]
             freed = release_slots(connection, holders)
-            told = announce(connection, topics, _succeeded(outcomes, finished_at), shards=shards)
+            tasks_ended = announce(connection, topics, _succeeded(outcomes, finished_at), shards=shards)
             if ended_batches:
                 delete_batches(connection, ended_batches)
-            return Recorded(plain=outcomes, freed=freed, told=told)
+            return Recorded(plain=outcomes, freed=freed, tasks_ended=tasks_ended)
         rows = exceptions or [(outcome.run.id, RunState.SUCCEEDED.value) for outcome in group]
         if count:
             written.update((attempt_key(run_id, fence), (state, finished_at)) for run_id, state in rows)
@@ -144,7 +144,7 @@ def record(
     _write_consequences(connection, identity, list(kept.values()), recorded)
     # A run that waits for its callback continues: there is nothing to announce yet.
     ended = [_settled(o, *written[key]) for key, o in kept.items() if written[key][0] != RunState.RUNNING]
-    recorded.told = announce(connection, topics, ended, shards=shards)
+    recorded.tasks_ended = announce(connection, topics, ended, shards=shards)
     if ended_batches:
         delete_batches(connection, ended_batches)
     return recorded

@@ -8,12 +8,10 @@ other, and the timer, the state and the new runs change together or not at all.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
-from uuid import UUID
 
 import psycopg
 
@@ -25,6 +23,7 @@ from noonmark.store.database.statements import statement
 from noonmark.store.documents.columns import NEVER
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.workflows import opening, stopping, writing
+from noonmark.store.workflows.advanced import Advanced
 from noonmark.store.workflows.compiled import CompiledVersions
 from noonmark.store.workflows.instances import OpenWorkflow, TakenFacts
 from noonmark.store.workflows.results import Instance, Results
@@ -35,30 +34,6 @@ _BROKEN_SECONDS: Final = 60.0
 """How soon a workflow is tried again that could not be advanced."""
 
 _OPEN: Final = (RunState.RUNNING.value, RunState.CANCELLING.value)
-
-
-@dataclass(slots=True)
-class Advanced:
-    """What a pass did, for metrics.
-
-    Attributes:
-        facts: how many timers it took.
-        queued: how many runs of tasks it queued.
-        waiting: how many wait for capacity.
-        skipped: how many tasks it skipped, by reason.
-        ended: workflow runs that ended, by state and lane.
-        freed: whether runs wait for a slot that was freed.
-        broken: workflow runs that could not be advanced, with the reason.
-    """
-
-    facts: int = 0
-    opened: int = 0
-    queued: int = 0
-    waiting: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)
-    ended: Counter[tuple[str, int]] = field(default_factory=Counter)
-    freed: bool = False
-    broken: list[tuple[UUID, str]] = field(default_factory=list)
 
 
 class WorkflowPass:

@@ -27,7 +27,7 @@ class WorkflowTimer(NamedTuple):
     fire_at: datetime | None = None
 
 
-def tell(connection: psycopg.Connection, runs: Sequence[tuple[UUID, datetime]]) -> None:
+def report_ended_tasks(connection: psycopg.Connection, runs: Sequence[tuple[UUID, datetime]]) -> None:
     """Tell that runs of tasks have ended, in the transaction that ended them.
 
     Args:
@@ -38,7 +38,7 @@ def tell(connection: psycopg.Connection, runs: Sequence[tuple[UUID, datetime]]) 
         connection.execute(statement("insert_facts"), span(runs))
 
 
-def look_at(connection: psycopg.Connection, timers: Sequence[WorkflowTimer]) -> None:
+def insert_workflow_timers(connection: psycopg.Connection, timers: Sequence[WorkflowTimer]) -> None:
     """Have triggers look at workflow runs themselves: to open one, or because it is to stop."""
     if timers:
         connection.execute(

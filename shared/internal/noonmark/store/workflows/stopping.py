@@ -36,7 +36,7 @@ def stop(
                 keys[at : at + STEP],
                 reason=_because(workflow),
                 shards=shards,
-                tell_workflows=False,
+                report_tasks=False,
             )
     # What had ended already may wait in timers that a pause has parked: the ledger is read instead.
     after = list_task_runs(connection, [workflow.instance for workflow in stopping])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 import orjson
@@ -22,12 +22,10 @@ from noonmark.store.limits.slots import release_slots
 from noonmark.store.limits.wait_queue import WaitingRun, enqueue_waiting
 from noonmark.store.outcomes.events import EventTopics, announce, settled_of
 from noonmark.store.runs.starts import StartRequest, expire
-from noonmark.store.workflows.facts import WorkflowTimer, look_at
+from noonmark.store.workflows.advanced import Advanced
+from noonmark.store.workflows.facts import WorkflowTimer, insert_workflow_timers
 from noonmark.store.workflows.instances import OpenWorkflow
 from noonmark.store.workflows.opening import open_runs
-
-if TYPE_CHECKING:
-    from noonmark.store.workflows.advance import Advanced
 
 
 class _TaskRow(NamedTuple):
@@ -61,7 +59,7 @@ def write(
         if row.state is RunState.SKIPPED and row.reason is not None:
             done.skipped[row.reason] += 1
     skipped = [_skipped(row) for row in rows if row.state is RunState.SKIPPED and row.id in inserted]
-    announce(connection, topics, skipped, shards=shards, tell_workflows=False)
+    announce(connection, topics, skipped, shards=shards, report_tasks=False)
     _update(connection, [one for one in workflows if one.ending is None])
     _close(connection, [one for one in workflows if one.ending is not None], done, topics, shards=shards)
 
@@ -95,7 +93,7 @@ def _open(
         and one.ending is None
         and (deadline := one.deadline()) is not None
     ]
-    look_at(connection, deadlines)
+    insert_workflow_timers(connection, deadlines)
     return [one for one in workflows if not one.is_new or one.facts.workflow_id in opened]
 
 

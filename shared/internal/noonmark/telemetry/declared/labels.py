@@ -57,6 +57,7 @@ LABELS: Final[dict[str, str]] = {
     "active": "`yes`, `no`",
     "change": "`raised`, `resolved`",
     "channel": ", ".join(f"`{channel}`" for channel in CHANNELS),
+    "decision": "`queued`, `waiting`, `skipped`",
     "kind": "kind of job: "
     + ", ".join(f"`{kind}`" for kind in KINDS)
     + f", `{UNKNOWN_KIND}` if not available; of alerts: "

@@ -1,4 +1,4 @@
--- Ends workflow runs: the verdict follows from those of their tasks. One that was asked to stop is cancelled and keeps the reason.
+-- Ends workflow runs: the verdict follows from those of their tasks. One that was asked to stop is cancelled, with its reason.
 -- Their timers and states go with them. A timer that another trigger holds is deleted by its pass, which finds no workflow.
 with ended as (
     update runs

@@ -1,5 +1,5 @@
--- Opens workflow runs: queued to running, owned by -1, which is no worker: its tasks do the work. A run that was cancelled, paused
--- or opened meanwhile, or whose start deadline has passed, is left alone.
+-- Opens workflow runs: queued to running, owned by -1, which is no worker: its tasks do the work. A run that was cancelled,
+-- paused or opened meanwhile, or whose start deadline has passed, is left alone.
 with opened as (
     update runs
     set state = 'running', owner = -1, epoch = 0, started_at = noonmark_now(), attempt = attempt + 1
