@@ -138,6 +138,7 @@ def test_runs_of_tasks_are_listed_only_on_request(noonmark: Noonmark, flows: Flo
     shown = noonmark("run", "show", task).stdout
     assert [cells(line)[1] for line in shown.splitlines() if cells(line)[:1] == ["task"]] == ["orders"]
     assert run in shown
+    assert noonmark("run", "show", run).stdout.endswith(f"\ntasks: noonmark run tasks {run}\n")
 
 
 def test_what_is_exported_is_applied_without_a_change(

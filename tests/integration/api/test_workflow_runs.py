@@ -421,6 +421,20 @@ def test_why_of_a_dead_workflow_run_names_the_tasks_that_failed(api, flows, data
     assert f"`noonmark dead redrive {run}`" in found["remedy"]
 
 
+def test_why_of_a_workflow_job_is_about_the_tasks_of_its_run(api, flows):
+    run = flows.open(DIAMOND)
+    flows.end(run, ["a"])
+    job = api("GET", f"/v1/runs/{run}", 200).json()["job_id"]
+
+    def first() -> dict[str, Any]:
+        answers = api("GET", f"/v1/jobs/{job}/why", 200).json()["answers"]
+        return next(one for one in answers if one["code"] in {"waits_for_tasks", "dead"})
+
+    assert "1 of 4 tasks have ended" in first()["sentence"]
+    flows.end(run, ["b", "c"], RunState.DEAD)
+    assert first()["facts"]["tasks"] == ["b", "c"]
+
+
 def test_no_answer_about_a_workflow_asks_for_workers_that_run_it(api, flows):
     job = flows.create(DIAMOND, schedule="0 9 * * 1")
 

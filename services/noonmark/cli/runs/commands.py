@@ -41,6 +41,7 @@ from noonmark.cli.terminal.output import (
     text,
 )
 from noonmark.core.states import RunState
+from noonmark.core.workflows import WORKFLOW_POOL
 
 app = typer.Typer(help="Manage runs: list, show, cancel, retry; read their logs.", no_args_is_help=True)
 app.command()(run_cancel.cancel)
@@ -185,6 +186,8 @@ def show(
         show_list(attempts, ATTEMPT_COLUMNS, wide=written)
     if written:
         print(f"\noutput: noonmark run logs {wanted}")
+    if found["pool"] == WORKFLOW_POOL:
+        print(f"\ntasks: noonmark run tasks {wanted}")
 
 
 def run_fields(run: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from noonmark.core.why.facts import Facts, RunFacts
 from noonmark.core.why.path import of_workers
 from noonmark.core.why.progress import about_holder, doing, loss
 from noonmark.core.why.tasks import of_skipped_task
-from noonmark.core.why.workflows import is_workflow, of_dead_task, of_dead_workflow
+from noonmark.core.why.workflows import is_workflow, of_dead_task, of_dead_workflow, own_facts
 
 _SKIPPED: Final = {
     SkipReason.OVERLAP: (Blocker.SKIPPED_OVERLAP, "overlap: another run of the job was unfinished"),
@@ -89,12 +89,13 @@ def of_ended(facts: Facts, runs: Sequence[RunFacts]) -> Iterator[Answer]:
 
 def _dead(facts: Facts, run: RunFacts, ended: str, about: About) -> Answer:
     if is_workflow(run):
-        return of_dead_workflow(facts.workflow, run)
+        return of_dead_workflow(own_facts(facts, run), run)
     why = f": {run.error}" if run.error else ""
     after = f", after {counted(run.attempt, 'attempt')}" if run.attempt else ""
     sentence = f"it has been dead since {ended}{after} ({run.reason}){why}"
     dead = answer(Blocker.DEAD, sentence, attempts=run.attempt, reason=run.reason, error=run.error, **about)
-    return dead if facts.workflow is None else of_dead_task(facts.workflow, dead)
+    workflow = facts.workflow
+    return of_dead_task(workflow, dead) if workflow is not None and workflow.task is not None else dead
 
 
 def _skipped(facts: Facts, runs: Sequence[RunFacts], about: About) -> Answer:

@@ -313,7 +313,8 @@ class Facts:
         slot: the run that holds the job's overlap slot.
         zone_data: the version of this process.
         timer_missing: the job must have a timer, and has none.
-        workflow: of a run of a workflow or of a task.
+        workflow: of the run that is asked about, if it is of a workflow or of a task; if a job is asked
+            about, of the run that its answers are about first.
     """
 
     now: datetime

@@ -29,9 +29,15 @@ def is_workflow(run: RunFacts) -> bool:
     return run.pool == WORKFLOW_POOL
 
 
+def own_facts(facts: Facts, run: RunFacts) -> WorkflowFacts | None:
+    """Return the facts about a workflow run; None if they are not known, or are about another one."""
+    workflow = facts.workflow
+    return workflow if workflow is not None and workflow.id == run.id else None
+
+
 def of_open_workflow(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     """Say what an open workflow run waits for."""
-    workflow, trigger = facts.workflow, facts.path.trigger
+    workflow, trigger = own_facts(facts, run), facts.path.trigger
     about: About = {"run": run.id, "started_at": run.started_at}
     assert run.started_at is not None
     begun = f"it has been {run.state} since {at(run.started_at)}"

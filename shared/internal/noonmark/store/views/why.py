@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 
 from noonmark.core.planning.promotion import GateLimit, filled
 from noonmark.core.schedules.schedule import TICK, Interval, Once, Schedule, ScheduleError
-from noonmark.core.states import JobState, Lane, Overlap, RunState, TimerKind, WaitReason
+from noonmark.core.states import JobState, Lane, Origin, Overlap, RunState, TimerKind, WaitReason
 from noonmark.core.why.facts import (
     DEFAULT_BOUNDS,
     Bounds,
@@ -97,6 +97,7 @@ def facts_of_job(connection: psycopg.Connection, job_id: UUID, setup: Setup) -> 
         gates=_gates(connection, runs),
         slot=_slot(connection, job),
         zone_data=zone_data_version(),
+        workflow=_first_workflow(connection, runs),
     )
 
 
@@ -140,6 +141,12 @@ def facts_of_run(
         zone_data=zone_data_version(),
         workflow=workflow,
     )
+
+
+def _first_workflow(connection: psycopg.Connection, runs: Sequence[RunFacts]) -> WorkflowFacts | None:
+    """Return the facts about the oldest unfinished workflow run of a job, or about the latest one."""
+    first = next((run for run in reversed(runs) if run.unfinished), runs[0] if runs else None)
+    return workflow_facts(connection, first) if first is not None and first.origin != Origin.TASK else None
 
 
 def _job(connection: psycopg.Connection, job_id: UUID) -> JobFacts | None:

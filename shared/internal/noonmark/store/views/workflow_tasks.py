@@ -133,7 +133,8 @@ def stored_tasks(
 ) -> dict[int, list[StoredTask]]:
     """Return the tasks of versions of a workflow, by version, each in the order of their numbers.
 
-    Older versions are left out if the newer ones have `MOST_TASKS` tasks. Without `documents`, they are empty.
+    Older versions are left out if the newer ones have `MOST_TASKS` tasks. Without `documents`, these are
+    empty.
     """
     if not versions:
         return {}
