@@ -36,7 +36,9 @@ def empty(db: psycopg.Connection, *, kept_days: Collection[date] = ()) -> None:
     resets = [f"drop table {day}" for day in made if day not in days]
     resets += [f"select noonmark_make_day('{day}')" for name, day in days.items() if name not in made]
     resets.append("select set_config('noonmark.prunes_audit', 'yes', true)")
-    resets += [f"delete from {table}" for (table,) in tables]
+    # A deleted timer leaves the slot that it names to a row.
+    in_order = sorted((table for (table,) in tables), key=lambda table: table == "slots")
+    resets += [f"delete from {table}" for table in in_order]
     resets += ["delete from pool_keys where pool <> 'default'", "delete from pools where name <> 'default'"]
     resets += ["delete from runs", "update install set ledger_floor = now() - interval '30 days'"]
     resets.append(
