@@ -459,7 +459,11 @@ class Filled:
                 "job_id": waiting[0][2],
                 "version": 1,
                 **dict.fromkeys(("progress", "generation", "keys", "states")),
-                **{"failed_first": True, "error_chars": 300, "after_place": -1, "after_no": -1, "limit": 50},
+                "failed_first": True,
+                "error_chars": 300,
+                "after_place": -1,
+                "after_no": -1,
+                "limit": 50,
             },
         }
 
