@@ -283,6 +283,7 @@ ORIGINS_IN_CODE: Final[dict[str, str]] = {
     "shared/internal/noonmark/store/views/job_columns.py": "left out of the last run of a job",
     "shared/internal/noonmark/store/views/runs.py": "listed on request",
     "shared/internal/noonmark/store/views/task_runs.py": _WITH_ITS_WORKFLOW,
+    "shared/internal/noonmark/store/views/why.py": "of the newest run of a job, which is none of a task",
     "shared/internal/noonmark/store/views/why_workflows.py": _WITH_ITS_WORKFLOW,
     "shared/internal/noonmark/store/workflows/instances.py": "those of a backfill have the lowest lane",
     "shared/internal/noonmark/store/workflows/writing.py": "writes them",

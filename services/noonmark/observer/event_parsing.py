@@ -28,7 +28,7 @@ class HeardEvent(NamedTuple):
 
     Attributes:
         id: of the event.
-        outcomes: those of runs of jobs. Runs of tasks say nothing about what is usual for their workflow: they
+        outcomes: those of runs of jobs. Runs of tasks say nothing about what is usual for their workflow, and
             are left out.
         published_at: the record's timestamp.
         is_of_worker: whether a worker reached an outcome. Triggers write those of skipped and lost runs, and
