@@ -12,7 +12,7 @@ import psycopg
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.traces import record_spans
 from noonmark.core.faults import hit
-from noonmark.core.states import RunState
+from noonmark.core.states import Origin, RunState
 from noonmark.kafka.topics import Topics
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
@@ -37,6 +37,7 @@ _POLL_SECONDS = 0.5
 _PAUSE_SECONDS = 0.01
 """Handlers of a start batch end one after another: after this pause their outcomes are written at once."""
 
+_TASK = Origin.TASK.value
 _DROPPED = "details could not be stored"
 
 _Ending = tuple[str | None, str]
@@ -276,14 +277,16 @@ class RecorderLoop:
                 "outcomes_fenced", count=len(recorded.fenced), run_id=str(recorded.fenced[0].run.id)
             )
         count_ends(_ends(outcomes, recorded))
+        if recorded.tasks_ended:
+            self._hints.ended()
+            if not recorded.plain:
+                count_ends(_ends(outcomes, recorded, of_tasks=True), of_tasks=True)
         if not recorded.plain and any(
             o.retry_seconds < _RETRY_HINT_SECONDS for o in outcomes if o.state == RunState.RETRYING
         ):
             self._hints.due()
         if recorded.freed:
             self._hints.freed()
-        if recorded.tasks_ended:
-            self._hints.ended()
 
     def _without_details(self, outcomes: list[Outcome], error: psycopg.Error) -> list[Outcome]:
         """Drop details that Postgres cannot store, such as results and error texts, and keep the verdicts."""
@@ -302,8 +305,10 @@ class RecorderLoop:
         return outcomes
 
 
-def _ends(outcomes: Sequence[Outcome], recorded: Recorded) -> Counter[tuple[str, int, str]]:
-    """Count what was written by state, lane and kind."""
+def _ends(
+    outcomes: Sequence[Outcome], recorded: Recorded, *, of_tasks: bool = False
+) -> Counter[tuple[str, int, str]]:
+    """Count what was written by state, lane and kind: runs of tasks, or the others."""
     if recorded.plain:
         found = Counter([(o.run.lane, o.run.kind) for o in recorded.plain])
         succeeded = RunState.SUCCEEDED.value
@@ -312,7 +317,9 @@ def _ends(outcomes: Sequence[Outcome], recorded: Recorded) -> Counter[tuple[str,
         )
     states = recorded.states
     return Counter(
-        (states[o.run.id], o.run.lane, o.run.kind or UNKNOWN_KIND) for o in outcomes if o.run.id in states
+        (states[o.run.id], o.run.lane, o.run.kind or UNKNOWN_KIND)
+        for o in outcomes
+        if o.run.id in states and (o.run.origin == _TASK) is of_tasks
     )
 
 

@@ -10,7 +10,6 @@ from noonmark.core.states import Lane, Origin
 from noonmark.telemetry.metrics import START_DELAY, START_SLO, START_SLO_GOOD
 
 _BACKFILL: Final = Origin.BACKFILL.value
-_TASK: Final = Origin.TASK.value
 _LANES: Final = tuple(Lane)
 
 _Delays: TypeAlias = tuple[list[float], list[float], list[tuple[float, str]]]
@@ -23,8 +22,6 @@ The instants of a backfill lie in the past from the beginning: no objective appl
 def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[float]) -> None:
     """Measure the delay between the instants and the starts of runs; only first starts count.
 
-    A task is not due at the instant of its workflow, so its runs are left out.
-
     Args:
         attempts: started together.
         objectives: seconds by lane within which a run must start.
@@ -32,9 +29,9 @@ def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[floa
     by_lane: Sequence[_Delays] = [([], [], []) for _ in _LANES]
     for attempt in attempts:
         run = attempt.run
-        if run.attempt != 1 or run.losses or run.origin == _TASK:
+        if run.attempt != 1 or run.losses:
             continue
-        delay = (run.started_at - run.scheduled_for).total_seconds()
+        delay = (run.started_at - (run.due_at or run.scheduled_for)).total_seconds()
         owed, backfilled, traced = by_lane[attempt.lane]
         (owed if run.origin != _BACKFILL else backfilled).append(delay)
         if attempt.trace is not None:

@@ -222,16 +222,13 @@ class RunningAttempt(msgspec.Struct, eq=False):
 
         The instant of a task is that of its workflow run, so its age says nothing about the task.
         """
-        begun = (self.run.started_at - self.run.scheduled_for).total_seconds()
+        begun = (self.run.started_at - (self.run.due_at or self.run.scheduled_for)).total_seconds()
         return Age(
             begun + time.monotonic() - self.taken_at,
             self.deadline_seconds,
-            counts=self.run.origin not in _OTHERWISE_DUE,
+            counts=self.run.origin != Origin.BACKFILL,
         )
 
-
-_OTHERWISE_DUE = frozenset((Origin.BACKFILL, Origin.TASK))
-"""Origins of runs that were not due at their instant."""
 
 _TIMEOUT_SECONDS = 3600.0
 """The timeout of a job that sets none."""

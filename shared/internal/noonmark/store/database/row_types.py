@@ -43,7 +43,10 @@ class OutboxRow(NamedTuple):
 
 
 class StartedRun(NamedTuple):
-    """A run that `start_runs` returned to this worker. `work` is JSON text: payload, timeout, retry."""
+    """A run that `start_runs` returned to this worker. `work` is JSON text: payload, timeout, retry.
+
+    `due_at` is set for the run of a task; other runs are due at `scheduled_for`.
+    """
 
     id: UUID
     scheduled_for: datetime
@@ -62,6 +65,7 @@ class StartedRun(NamedTuple):
     handler: str | None
     work: str | None
     batch_id: int
+    due_at: datetime | None = None
 
 
 class ChangedRun(NamedTuple):

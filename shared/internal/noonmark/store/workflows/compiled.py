@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ import psycopg
 from noonmark.core.workflows.compile import definition_of
 from noonmark.core.workflows.definition import Definition
 from noonmark.store.database.statements import statement
+
+_log = logging.getLogger(__name__)
 
 Version = tuple[UUID, int]
 """A job and its version."""
@@ -81,13 +84,22 @@ def _read(connection: psycopg.Connection, versions: Collection[Version]) -> dict
     by_version: dict[Version, list[tuple[Any, ...]]] = {}
     for row in rows:
         by_version.setdefault((row[0], row[1]), []).append(row)
-    return {version: _compiled(tasks) for version, tasks in by_version.items()}
+    found = {}
+    for version, tasks in by_version.items():
+        try:
+            found[version] = _compiled(tasks)
+        except Exception:  # whatever is wrong with one version, the others are read
+            _log.exception("version %s of workflow %s cannot be read", version[1], version[0])
+    return found
 
 
 def _compiled(rows: Sequence[tuple[Any, ...]]) -> Compiled:
+    if [row[2] for row in rows] != list(range(len(rows))):
+        raise ValueError("a task is missing")
+    deadline = rows[0][9]
     return Compiled(
         definition_of([(row[3], orjson.loads(row[8])) for row in rows]),
         [row[6] for row in rows],
         [row[7] for row in rows],
-        rows[0][9],
+        None if deadline is None or deadline == "null" else float(deadline),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
@@ -13,6 +14,9 @@ import psycopg
 from noonmark.core.workflows.conditions import NOTHING
 from noonmark.core.workflows.ids import TaskKey
 from noonmark.store.database.statements import statement
+
+
+_log = logging.getLogger(__name__)
 
 
 class Instance(NamedTuple):
@@ -31,8 +35,18 @@ class _Ended(NamedTuple):
     error: str | None = None
 
 
+class NotReadError(Exception):
+    """A result is needed that was not read ahead."""
+
+    def __init__(self, instance: Instance, task: int) -> None:
+        """Say which one."""
+        super().__init__(f"task {task} of workflow run {instance.run_id}")
+        self.instance = instance
+        self.task = task
+
+
 class Results:
-    """Reads results and errors, many at a time if they are known to be needed, and keeps them for a pass."""
+    """Reads results and errors, those of all workflows of a pass in one statement, and keeps them for it."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         """Create an empty cache; the connection is that of the pass."""
@@ -60,21 +74,40 @@ class Results:
         ).fetchall()
         self._known.update(dict.fromkeys(missing, _Ended()))
         for key, result, error in sorted(((TaskKey.parse(row[0]), *row[1:]) for row in rows), key=_age):
-            value = NOTHING if result is None else orjson.loads(result)
-            self._known[key.workflow_id, key.task_no] = _Ended(value, error)
+            self._known[key.workflow_id, key.task_no] = _Ended(_value(key, result), error)
 
     def of(self, instance: Instance, task: int) -> object:
-        """Return the result of a task that has succeeded; `NOTHING` if it has none."""
+        """Return the result of a task that has succeeded; `NOTHING` if it has none.
+
+        Raises:
+            NotReadError: read it ahead, and call again.
+        """
         return self._of(instance, task).result
 
     def error_of(self, instance: Instance, task: int) -> str | None:
-        """Return the error of a task that has failed."""
+        """Return the error of a task that has failed.
+
+        Raises:
+            NotReadError: read it ahead, and call again.
+        """
         return self._of(instance, task).error
 
     def _of(self, instance: Instance, task: int) -> _Ended:
-        if (instance.run_id, task) not in self._known:
-            self.read_ahead([(instance, task)])
-        return self._known[instance.run_id, task]
+        known = self._known.get((instance.run_id, task))
+        if known is None:
+            raise NotReadError(instance, task)
+        return known
+
+
+def _value(key: TaskKey, text: str | None) -> object:
+    """Read a result. Postgres keeps JSON that no program can read: a pointer into such a result leads nowhere."""
+    if text is None:
+        return NOTHING
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        _log.warning("the result of task %s of workflow run %s cannot be read", key.task_no, key.workflow_id)
+        return NOTHING
 
 
 def _age(row: tuple[TaskKey, str | None, str | None]) -> int:

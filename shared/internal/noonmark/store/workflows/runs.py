@@ -36,6 +36,16 @@ def list_task_runs(
         },
     ).fetchall()
     found: dict[UUID, list[TaskRun]] = defaultdict(list)
-    for workflow_id, run_id, key, state, reason in rows:
-        found[workflow_id].append(TaskRun(run_id, TaskKey.parse(key), state, reason))
+    for workflow_id, run_id, text, state, reason in rows:
+        if (key := task_key(text)) is not None:
+            found[workflow_id].append(TaskRun(run_id, key, state, reason))
     return found
+
+
+def task_key(text: str) -> TaskKey | None:
+    """Read the key of a task run; None if it is none: somebody inserted that run."""
+    try:
+        key = TaskKey.parse(text)
+    except ValueError:
+        return None
+    return key if key.map_index == 0 and key.task_no >= 0 and key.generation >= 1 else None

@@ -8,7 +8,7 @@ select open.token_hash, open.deadline_at is not null and open.deadline_at <= noo
        run.attempt, run.losses, run.holds_slot, run.started_at, run.shard,
        case run.origin when 'task' then task.kind else coalesce(job.kind, old.kind) end,
        case run.origin when 'task' then task.handler else coalesce(job.handler, old.handler) end,
-       case run.origin when 'task' then task.work::text else coalesce(job.work::text, old.work::text) end, 0
+       case run.origin when 'task' then task.work::text else coalesce(job.work::text, old.work::text) end, 0, run.due_at
 from unnest(%(ids)b::uuid[]) as wanted (id),
      lateral (select * from callbacks where run_id = wanted.id offset 0) as open,
      lateral (

@@ -6,7 +6,7 @@ select run.state = 'cancelling' as cancel_requested, run.fence, run.pool, noonma
        run.attempt, run.losses, run.holds_slot, run.started_at, run.shard,
        case run.origin when 'task' then task.kind else coalesce(job.kind, old.kind) end,
        case run.origin when 'task' then task.handler else coalesce(job.handler, old.handler) end,
-       case run.origin when 'task' then task.work::text else coalesce(job.work::text, old.work::text) end, 0
+       case run.origin when 'task' then task.work::text else coalesce(job.work::text, old.work::text) end, 0, run.due_at
 from runs as run
      left join lateral (
          select kind, handler, work from jobs where id = run.job_id and version = run.job_version offset 0

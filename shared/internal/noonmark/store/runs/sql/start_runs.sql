@@ -15,7 +15,7 @@ with live as (
       and (start_by is null or started_at is not null or start_by >= noonmark_now())
       and exists (select from live)
     returning id, scheduled_for, job_id, job_version, origin, request_id, namespace, lane, attempt, losses, holds_slot,
-              started_at, shard
+              started_at, shard, due_at
 ), work as (
     select started.*, job.kind, job.handler, job.work, job.timeout
     from started
@@ -37,5 +37,5 @@ with live as (
     returning id
 )
 select id, scheduled_for, job_id, job_version, origin, request_id, namespace, lane, attempt, losses, holds_slot,
-       started_at, shard, kind, handler, work::text, (select id from batch) as batch_id
+       started_at, shard, kind, handler, work::text, (select id from batch) as batch_id, due_at
 from work

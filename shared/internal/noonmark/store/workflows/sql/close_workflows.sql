@@ -24,7 +24,7 @@ with ended as (
           and (run_id in (select id from ended)
                or run_id in (select task.id from ended join runs as task
                              on task.job_id = ended.job_id and task.scheduled_for = ended.scheduled_for and task.origin = 'task'
-                                and split_part(task.request_id, '/', 1)::uuid = ended.id))
+                                and split_part(task.request_id, '/', 1) = ended.id::text))
         for update skip locked
     ))
 )

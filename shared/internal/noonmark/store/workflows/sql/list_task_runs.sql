@@ -5,6 +5,6 @@ from unnest(%(ids)b::uuid[], %(scheduled_for)b::timestamptz[], %(job_ids)b::uuid
 join lateral (
     select id, request_id, state, reason from runs
     where runs.job_id = wanted.job_id and runs.scheduled_for = wanted.scheduled_for and runs.origin = 'task'
-      and split_part(runs.request_id, '/', 1)::uuid = wanted.workflow_id
+      and split_part(runs.request_id, '/', 1) = wanted.workflow_id::text
     offset 0
 ) as task on true

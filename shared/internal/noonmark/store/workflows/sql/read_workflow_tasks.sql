@@ -4,7 +4,7 @@ select task.job_id, task.version, task.task_no, task.key, task.kind, task.handle
            (select work -> 'deadline_seconds' from jobs where jobs.id = task.job_id and jobs.version = task.version),
            (select work -> 'deadline_seconds' from job_versions as old
             where old.job_id = task.job_id and old.version = task.version)
-       )::text::float8 as deadline_seconds
+       )::text as deadline_seconds
 from unnest(%(job_ids)b::uuid[], %(versions)b::int[]) as wanted (job_id, version)
 join workflow_tasks as task using (job_id, version)
 order by task.job_id, task.version, task.task_no

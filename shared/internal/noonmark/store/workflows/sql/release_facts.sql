@@ -8,6 +8,6 @@ where ctid = any (array(
     join lateral (
         select origin, request_id from runs where id = timers.run_id and scheduled_for = timers.scheduled_for offset 0
     ) as run on true
-    where timers.run_id = held.run_id or (run.origin = 'task' and split_part(run.request_id, '/', 1)::uuid = held.run_id)
+    where timers.run_id = held.run_id or (run.origin = 'task' and split_part(run.request_id, '/', 1) = held.run_id::text)
     for update of timers skip locked
 ))

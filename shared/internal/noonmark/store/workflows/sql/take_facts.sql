@@ -15,7 +15,9 @@ with due as materialized (
          ) as claimed
 ), facts as materialized (
     select due.place, due.scheduled_for, run.origin, run.request_id, run.state, run.reason,
-           case run.origin when 'task' then split_part(run.request_id, '/', 1)::uuid else due.run_id end as workflow_id
+           -- The run of a task that somebody inserted may have any key: then it is of no workflow.
+           case when run.origin = 'task' and run.request_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/'
+                then split_part(run.request_id, '/', 1)::uuid else due.run_id end as workflow_id
     from due
     left join lateral (
         select origin, request_id, state, reason from runs
@@ -34,18 +36,22 @@ with due as materialized (
            bool_or(origin is distinct from 'task') as asked
     from facts group by workflow_id
 )
-select told.workflow_id, told.scheduled_for, told.places::text[], told.keys, told.states, told.reasons, told.asked,
+select told.workflow_id, coalesce(locked.scheduled_for, told.scheduled_for) as scheduled_for, told.places::text[], told.keys, told.states, told.reasons, told.asked,
        locked.run_id is not null as locked, locked.generation, locked.progress, locked.choices, locked.stopping, locked.held_at,
        locked.opened_at,
        run.job_id, run.job_version, run.state, run.reason, run.origin, run.namespace, run.lane, run.attempt, run.fence,
        run.started_at, run.start_by, run.holds_slot,
        case when job.state is null then (select 'deleted' where not exists (select from jobs where jobs.id = run.job_id))
-            when exists (select from namespaces where name = run.namespace and paused_at is not null) then 'paused'
+            -- Locked: its resume would not find what is parked now, and not yet committed.
+            when exists (select from namespaces where name = run.namespace and paused_at is not null for share) then 'paused'
             else job.state end as job_state,
        run.namespace in (select name from namespaces where max_in_flight is not null) as capped, noonmark_now() as now
 from told
 left join locked on locked.run_id = told.workflow_id
 left join lateral (
-    select * from runs where runs.id = told.workflow_id and runs.scheduled_for = told.scheduled_for offset 0
+    select * from runs
+    where runs.id = told.workflow_id and runs.scheduled_for = coalesce(locked.scheduled_for, told.scheduled_for)
+      and runs.pool = '$workflow'
+    offset 0
 ) as run on true
 left join lateral (select state from jobs where jobs.id = run.job_id for share skip locked) as job on true
