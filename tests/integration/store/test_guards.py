@@ -3,6 +3,7 @@
 from datetime import timedelta
 from functools import partial
 
+import orjson
 import pytest
 from psycopg import errors
 from tests.contract.moves import STATEMENT_BIRTHS, STATEMENT_MOVES
@@ -215,7 +216,22 @@ def show_wait(case):
     )
 
 
+def open_workflow(case):
+    columns = {"shards": [0], "generations": [1], "progress": [b"\0"], "choices": [b""]}
+    case.world.db.execute(statement("open_workflows"), {**case.span(), **columns})
+
+
+def close_workflow(verdict, case):
+    case.world.db.execute(
+        "update runs set owner = -1 where id = %s and state in ('running', 'cancelling')", [case.run_id]
+    )
+    verdicts = orjson.dumps({str(case.run_id): [verdict, None, None, None]}).decode()
+    case.world.db.execute(statement("close_workflows"), {**case.span(), "verdicts": verdicts})
+
+
 WAYS = {
+    "open_workflows": [open_workflow],
+    "close_workflows": [partial(close_workflow, verdict) for verdict in ("succeeded", "dead")],
     "promote_runs": [promote],
     "enqueue_gated_runs": [gate],
     "skip_waits": [partial(skip_wait, "start_deadline"), partial(skip_wait, "overlap")],
