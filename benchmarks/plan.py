@@ -136,7 +136,7 @@ def _add_further_parts(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--set",
-        type=_setting,
+        type=setting,
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -157,7 +157,8 @@ def _parts(text: str) -> tuple[str, ...]:
     return parts
 
 
-def _setting(text: str) -> tuple[str, str]:
+def setting(text: str) -> tuple[str, str]:
+    """Read a setting and its value, for argparse."""
     name, equals, value = text.partition("=")
     field = name.strip().lower().removeprefix(PREFIX.lower())
     if not equals or field not in Settings.model_fields:

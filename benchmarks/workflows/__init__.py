@@ -1,0 +1,1 @@
+"""What workflows cost: throughput, latency of a hop, statements of a pass, idle cost, and the plain path."""
