@@ -15,10 +15,11 @@ RETRY = {"max_retries": 3, "delay_seconds": 0.3, "jitter": "none"}
 MOST_KILLS = 6
 ELSEWHERE = {
     *("dispatcher.after_accept", "observer.after_tell", "observer.before_commit", "observer.after_commit"),
+    *("workflow.before_commit", "workflow.after_commit"),
 }
-"""Passed only with an application's outbox, a channel for alerts, or an observer:
-tests/integration/dispatcher/test_app_outbox.py, tests/integration/observer/test_alert_channels.py and
-tests/acceptance/test_observer.py kill there."""
+"""Passed only with an application's outbox, a channel for alerts, an observer, or workflows:
+tests/integration/dispatcher/test_app_outbox.py, tests/integration/observer/test_alert_channels.py,
+tests/acceptance/test_observer.py and tests/chaos/test_workflow_kills.py kill there."""
 
 
 def load_of(noonmark: Cluster) -> Load:

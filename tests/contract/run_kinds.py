@@ -78,6 +78,7 @@ TIMERS: Final[dict[str, tuple[str, str]]] = {
     "read_next_timers": ("0 1 2 3 4", "the workflow pass is woken by its own statement"),
     "read_runs_left": ("1 3", _INSTANTS),
     "read_zoned_timers": ("3", _INSTANTS),
+    "report_earlier_runs": ("writes 5", "the run of a task had ended before it was due"),
     "release_facts": ("5", "parked ones of a workflow run that was held are due now"),
     "replan_calendar_timers": ("1 3, writes kind", _INSTANTS),
     "resume_timers": ("1 3 5, writes kind", "parked ones are due now; a deadline was not parked"),
@@ -184,6 +185,7 @@ OWN_WAY: Final[dict[str, str]] = {
     "read_held_runs": _OF_ITS_TASK,
     "read_task_results": _WITH_ITS_WORKFLOW,
     "release_facts": _WITH_ITS_WORKFLOW,
+    "report_earlier_runs": _WITH_ITS_WORKFLOW,
     "requeue_lost_runs": "the delivery is that of the task",
     "take_facts": _WITH_ITS_WORKFLOW,
 }

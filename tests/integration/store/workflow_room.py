@@ -8,10 +8,10 @@ from typing import Any
 from uuid import UUID
 
 from tests.integration.store.room import claim
+from tests.integration.store.workflow_checks import assert_consistent
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World, outcome
 
 from noonmark.core.ids import shard_of
-from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.core.states import AttemptOutcome, Lane, RunState
 from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.core.workflows.ids import TaskKey
@@ -22,6 +22,7 @@ from noonmark.store.claims import claims
 from noonmark.store.jobs.requests import FactCache, Request, Status
 from noonmark.store.jobs.submit import accept
 from noonmark.store.outbox import relay
+from noonmark.store.schedules.time_facts import read_time_facts
 from noonmark.store.workflows.advance import WorkflowPass
 from noonmark.store.workflows.advanced import Advanced
 from noonmark.store.workflows.facts import WorkflowTimer, insert_workflow_timers
@@ -61,7 +62,7 @@ class Flows:
                 topics=TOPICS,
                 known=FactCache(),
                 shards=SHARDS,
-                facts=TimeFacts(),
+                facts=read_time_facts(self.world.db),
             )
         (result,) = taken.results
         assert result.status is Status.ACCEPTED, result
@@ -126,10 +127,10 @@ class Flows:
             for key, state, reason in self.world.db.execute(
                 "select task.key, run.state, run.reason from runs as run"
                 " join workflow_tasks as task on task.job_id = run.job_id and task.version = run.job_version"
-                " and task.task_no = split_part(run.request_id, '/', 2)::int"
-                " where origin = 'task' and split_part(request_id, '/', 1)::uuid = %s"
+                " and task.task_no::text = split_part(run.request_id, '/', 2)"
+                " where origin = 'task' and request_id ~ %s"
                 " order by split_part(request_id, '/', 4)::int",
-                [run_id],
+                [f"^{run_id}/[0-9]+/0/[0-9]+$"],
             )
         }
 
@@ -138,9 +139,9 @@ class Flows:
         rows = self.world.db.execute(
             "select run.id, run.request_id from runs as run join workflow_tasks as task"
             " on task.job_id = run.job_id and task.version = run.job_version"
-            " and task.task_no = split_part(run.request_id, '/', 2)::int"
-            " where origin = 'task' and split_part(request_id, '/', 1)::uuid = %s and task.key = %s",
-            [workflow_id, key],
+            " and task.task_no::text = split_part(run.request_id, '/', 2)"
+            " where origin = 'task' and request_id ~ %s and task.key = %s",
+            [f"^{workflow_id}/[0-9]+/0/[0-9]+$", key],
         ).fetchall()
         return max(rows, key=lambda row: TaskKey.parse(row[1]).generation)[0]
 
@@ -169,8 +170,9 @@ class Flows:
             self.advance()
 
     def nothing_is_left(self, workflow_id: UUID) -> None:
-        """Check that an ended workflow run has left no state, timer or wait."""
+        """Check that an ended workflow run has left no state, timer or wait, and that all runs are sound."""
         world = self.world
+        assert_consistent(world)
         assert world.count("workflows", f"run_id = '{workflow_id}'") == 0
         assert world.count("timers", "kind = 5") == 0
         assert world.count("waits") == 0

@@ -19,6 +19,8 @@ POINTS: Final = (
     "dispatcher.after_produce",
     "dispatcher.after_delete",
     "dispatcher.after_accept",
+    "workflow.before_commit",
+    "workflow.after_commit",
     "worker.before_start",
     "worker.after_start",
     "worker.before_outcome",
@@ -27,7 +29,8 @@ POINTS: Final = (
     "observer.after_commit",
     "observer.after_tell",
 )
-"""Every point, named `<service>.<moment>`. `after_produce` is before the outbox rows are deleted,
+"""Every point, named `<service>.<moment>`; those of `workflow` are passed by triggers that advance workflows.
+`after_produce` is before the outbox rows are deleted,
 `after_accept` before the rows of an application's outbox are; `after_tell` is before a delivery is recorded
 as sent; `after_commit` and `after_outcome` are before Kafka offsets are committed."""
 

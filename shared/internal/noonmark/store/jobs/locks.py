@@ -60,7 +60,7 @@ class LockedJob(NamedTuple):
 
 
 class LiveRun(NamedTuple):
-    """A locked run that is not finished."""
+    """A locked run that is not finished. `workflow`, of a task: the id of its workflow run, as text."""
 
     id: UUID
     scheduled_for: datetime
@@ -68,6 +68,7 @@ class LiveRun(NamedTuple):
     reason: str | None
     shard: int
     origin: str
+    workflow: str | None = None
 
 
 def lock_job(

@@ -91,10 +91,9 @@ def cancel(batch: Batch, job: LockedJob, request: CancelJob, sequence: int | Non
     if left is not None:
         connection.execute(statement("rewind_cancelled_timer"), {"job_id": job.id, "due": left})
     kept = {RunState.CANCELLING} if request.stops_running else {RunState.CANCELLING, RunState.RUNNING}
+    live = lock_runs(connection, [job.id])
     # Not the runs of tasks: their workflow run may finish, or is stopped, and stops them itself.
-    runs = [
-        run for run in lock_runs(connection, [job.id]) if run.state not in kept and run.origin != Origin.TASK
-    ]
+    runs = [run for run in live if run.state not in kept and run.origin != Origin.TASK]
     if runs:
         with connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
             stopped = cursor.execute(
@@ -102,10 +101,18 @@ def cancel(batch: Batch, job: LockedJob, request: CancelJob, sequence: int | Non
                 {**span(runs), "shards": [job.shard], "reason": because("with its job", request.reason)},
             ).fetchall()
         ended = [run for run in stopped if run.state == RunState.CANCELLED]
+        # Not all retries of the job: tasks of workflow runs that may finish are tried again.
+        which = {"job_ids": [job.id], "ids": [run.id for run in ended]}
+        connection.execute(statement("delete_cancelled_run_timers"), which)
         batch.freed |= release_slots(connection, [(run.id, run.job_id) for run in ended if run.holds_slot])
         announce(connection, batch.topics, [settled_of(run) for run in ended], shards=batch.shards)
         batch.queued |= bool(ended)
-    connection.execute(statement("delete_retry_timers"), {"ids": [job.id]})
+    if job.state == JobState.PAUSED and job.namespace not in batch.facts.paused:
+        # Nobody can resume the job any more: tasks of workflow runs that may finish go on.
+        going_on = {str(run.id) for run in live if run.state in kept and run.origin != Origin.TASK}
+        tasks = {run.id for run in live if run.workflow in going_on}
+        batch.queued |= resume_runs(connection, [job.id], tasks) > 0
+        batch.due_soon = batch.freed = True
     return Result(Status.ACCEPTED, job.id)
 
 

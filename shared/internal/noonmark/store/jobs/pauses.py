@@ -5,7 +5,7 @@ The caller has locked the timers of the jobs, then the jobs, and has updated the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 import psycopg
@@ -40,10 +40,19 @@ def pause_runs(
     return len(paused)
 
 
-def resume_runs(connection: psycopg.Connection, jobs: Sequence[UUID]) -> int:
-    """Let the instants of jobs that were just resumed fire again; return how many paused runs continue."""
+def resume_runs(
+    connection: psycopg.Connection, jobs: Sequence[UUID], only: Collection[UUID] | None = None
+) -> int:
+    """Let the instants of jobs that were just resumed fire again; return how many paused runs continue.
+
+    Args:
+        connection: a connection in the transaction that resumed the jobs.
+        jobs: ids of the jobs.
+        only: the paused runs that continue; None: all.
+    """
     connection.execute(statement("resume_timers"), {"ids": list(jobs), "never": NEVER})
     paused = connection.execute(statement("list_paused_runs"), {"ids": list(jobs)}).fetchall()
+    paused = [row for row in paused if only is None or row[0] in only]
     if not paused:
         return 0
     # Runs that need a slot request it again, even if they had one before the pause.

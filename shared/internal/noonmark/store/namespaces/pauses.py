@@ -24,8 +24,8 @@ _Counts = TypeVar("_Counts", bound=tuple[int, ...])
 
 _TRIES: Final = 5
 
-_NOT_PAUSED: Final = (JobState.ACTIVE, JobState.COMPLETED, JobState.BROKEN)
-"""States of jobs that are not paused and may have unfinished runs."""
+_NOT_PAUSED: Final = (JobState.ACTIVE, JobState.COMPLETED, JobState.BROKEN, JobState.CANCELLED)
+"""States of jobs that are not paused and may have unfinished runs: if cancelled, open workflow runs."""
 
 
 class _Job(NamedTuple):
@@ -131,7 +131,7 @@ def _in_batch(
 def _pause_batch(connection: psycopg.Connection, found: Sequence[_Job]) -> tuple[int, int]:
     active = [job for job in found if job.state == JobState.ACTIVE]
     connection.execute(statement("pause_namespace_jobs"), {"ids": [job.id for job in active]})
-    # Completed and broken jobs may only have runs to pause.
+    # Completed, broken and cancelled jobs may only have runs to pause.
     pausable = [job for job in found if job.state in _NOT_PAUSED]
     waiting = pause_runs(
         connection,
@@ -148,7 +148,7 @@ def _resume_batch(
     resumed = connection.execute(
         statement("resume_namespace_jobs"), {"ids": [job.id for job in found], "missed": missed.value}
     ).fetchall()
-    # The other jobs may only have paused runs: they are completed or broken, or the pause did not reach them.
+    # The other jobs may only have paused runs: they are over, or the pause did not reach them.
     others = [job.id for job in found if job.state in _NOT_PAUSED]
     late = connection.execute(
         statement("count_paused_jobs"), {"ids": [row[0] for row in resumed], "never": NEVER}

@@ -29,3 +29,14 @@ class Advanced:
     ended: Counter[tuple[str, int]] = field(default_factory=Counter)
     freed: bool = False
     broken: list[tuple[UUID, str]] = field(default_factory=list)
+
+    def add(self, other: Advanced) -> None:
+        """Count what another pass, or a part of this one, has done."""
+        self.facts += other.facts
+        self.opened += other.opened
+        self.queued += other.queued
+        self.waiting += other.waiting
+        self.skipped += other.skipped
+        self.ended += other.ended
+        self.freed |= other.freed
+        self.broken += other.broken

@@ -88,7 +88,7 @@ def _read(connection: psycopg.Connection, versions: Collection[Version]) -> dict
     for version, tasks in by_version.items():
         try:
             found[version] = _compiled(tasks)
-        except Exception:  # whatever is wrong with one version, the others are read
+        except Exception:  # noqa: BLE001 - whatever is wrong with one version, the others are read
             _log.exception("version %s of workflow %s cannot be read", version[1], version[0])
     return found
 

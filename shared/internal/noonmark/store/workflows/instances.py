@@ -20,13 +20,14 @@ from noonmark.core.workflows.progress import TaskProgress, progress_of
 from noonmark.core.workflows.verdicts import Ending, Stop, WorkflowFailure
 from noonmark.store.workflows.compiled import Compiled
 from noonmark.store.workflows.results import Instance, Results
+from noonmark.store.workflows.runs import task_key
 
 
 class TakenFacts(NamedTuple):
     """A row of `take_facts`: the due timers of one workflow run, its state, and its row in the ledger.
 
     `asked` says that a timer is about the workflow run itself. `locked`: this pass holds the lock of the open
-    workflow; the columns after it are null otherwise. `state` is null if there is no such run any more.
+    workflow; the columns after it are null otherwise. `state` is null if there is no such workflow run.
     """
 
     workflow_id: UUID
@@ -110,7 +111,11 @@ class OpenWorkflow:
         return opened
 
     def advance(self, results: Results) -> None:
-        """Decide what follows from what has ended."""
+        """Decide what follows from what has ended.
+
+        Raises:
+            NotReadError: a result is needed first; nothing has changed.
+        """
         decided = advance(
             self.compiled.definition,
             self.progress,
@@ -119,10 +124,10 @@ class OpenWorkflow:
             results=partial(results.of, self.instance),
             stop=self.stopping,
         )
+        if decided.ending is not None:
+            self._end(decided.ending, results)
         self.progress, self.choices = bytes(decided.progress), bytes(decided.choices)
         self.started, self.skipped, self.ending = decided.started, decided.skipped, decided.ending
-        if self.ending is not None:
-            self._end(self.ending, results)
 
     def _end(self, ending: Ending, results: Results) -> None:
         """Add result or error to the verdict."""
@@ -173,8 +178,10 @@ def _error(ending: Ending, error: str | None) -> str:
 
 def _ends_of(facts: TakenFacts) -> Iterator[tuple[int, TaskProgress]]:
     """Yield what the timers of a workflow say about its tasks; those of older generations say nothing."""
+    tasks = len(facts.progress or b"")
     for text, state, reason in zip(facts.keys or (), facts.states or (), facts.reasons or (), strict=True):
-        key = TaskKey.parse(text)
-        reached = progress_of(RunState(state), reason or None)
-        if key.generation == facts.generation and reached is not TaskProgress.LIVE:
+        key = task_key(text)
+        if key is None or key.generation != facts.generation or key.task_no >= tasks:
+            continue
+        if (reached := progress_of(RunState(state), reason or None)) is not TaskProgress.LIVE:
             yield key.task_no, reached

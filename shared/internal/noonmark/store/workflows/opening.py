@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -10,12 +10,12 @@ import psycopg
 
 from noonmark.core.states import RunState
 from noonmark.core.workflows.advancing import choices_of
-from noonmark.core.workflows.progress import progress_of
+from noonmark.core.workflows.progress import TaskProgress, progress_of
 from noonmark.core.workflows.resuming import resume
 from noonmark.store.database.columns import span
 from noonmark.store.database.statements import statement
 from noonmark.store.workflows.instances import OpenWorkflow
-from noonmark.store.workflows.results import Results
+from noonmark.store.workflows.results import Instance, Results
 from noonmark.store.workflows.runs import TaskRun, list_task_runs
 
 
@@ -32,19 +32,28 @@ def prepare(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]) -
         return unfit
     results = Results(connection)
     earlier = list_task_runs(connection, [workflow.instance for workflow in again])
+    known = {}
     for workflow in again:
-        runs = earlier.get(workflow.facts.workflow_id)
-        if not runs:
-            continue
-        workflow.generation = 1 + max(run.key.generation for run in runs)
+        if runs := earlier.get(workflow.facts.workflow_id):
+            workflow.generation = 1 + max(run.key.generation for run in runs)
+            known[workflow] = _progress_of(runs, len(workflow.compiled.definition.tasks))
+    results.read_ahead(_needed(known))
+    for workflow, progress in known.items():
         definition, instance = workflow.compiled.definition, workflow.instance
-        progress = _progress_of(runs, len(definition.tasks))
         try:
             choices = choices_of(definition, progress, partial(results.of, instance))
             workflow.progress, workflow.choices = resume(definition, progress, choices)
         except ValueError as error:
             unfit[workflow] = str(error)
     return unfit
+
+
+def _needed(known: Mapping[OpenWorkflow, bytes]) -> Iterator[tuple[Instance, int]]:
+    """Yield the tasks whose results the conditions of edges read."""
+    for workflow, progress in known.items():
+        for no, edges in enumerate(workflow.compiled.definition.conditional_edges):
+            if edges and progress[no] == TaskProgress.SUCCEEDED:
+                yield workflow.instance, no
 
 
 def open_runs(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow], *, shards: int) -> set[UUID]:

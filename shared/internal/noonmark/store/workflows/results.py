@@ -15,7 +15,6 @@ from noonmark.core.workflows.conditions import NOTHING
 from noonmark.core.workflows.ids import TaskKey
 from noonmark.store.database.statements import statement
 
-
 _log = logging.getLogger(__name__)
 
 
@@ -100,7 +99,7 @@ class Results:
 
 
 def _value(key: TaskKey, text: str | None) -> object:
-    """Read a result. Postgres keeps JSON that no program can read: a pointer into such a result leads nowhere."""
+    """Read a result. Postgres keeps JSON that no program can read: a pointer into that leads nowhere."""
     if text is None:
         return NOTHING
     try:

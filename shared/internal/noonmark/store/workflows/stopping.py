@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import psycopg
@@ -26,24 +27,20 @@ def stop(
     if not stopping:
         return
     before = list_task_runs(connection, [workflow.instance for workflow in stopping])
+    by_reason: dict[str, list[RunKey]] = defaultdict(list)
     for workflow in stopping:
         live = [run for run in before.get(workflow.facts.workflow_id, ()) if _is_live(workflow, run)]
-        keys = [RunKey(run.id, workflow.facts.scheduled_for) for run in live]
+        by_reason[_because(workflow)] += [RunKey(run.id, workflow.facts.scheduled_for) for run in live]
+    for reason, keys in by_reason.items():
         for at in range(0, len(keys), STEP):
-            cancel(
-                connection,
-                topics,
-                keys[at : at + STEP],
-                reason=_because(workflow),
-                shards=shards,
-                report_tasks=False,
-            )
+            some = keys[at : at + STEP]
+            cancel(connection, topics, some, reason=reason, shards=shards, report_tasks=False)
     # What had ended already may wait in timers that a pause has parked: the ledger is read instead.
     after = list_task_runs(connection, [workflow.instance for workflow in stopping])
     for workflow in stopping:
         for run in after.get(workflow.facts.workflow_id, ()):
             reached = progress_of(RunState(run.state), run.reason)
-            if run.key.generation == workflow.generation and reached is not TaskProgress.LIVE:
+            if _is_of(workflow, run) and reached is not TaskProgress.LIVE:
                 workflow.ends.append((run.key.task_no, reached))
 
 
@@ -59,9 +56,13 @@ def _starts_to_stop(workflow: OpenWorkflow) -> bool:
     return workflow.stopping is not None
 
 
+def _is_of(workflow: OpenWorkflow, run: TaskRun) -> bool:
+    return run.key.generation == workflow.generation and run.key.task_no < len(workflow.progress)
+
+
 def _is_live(workflow: OpenWorkflow, run: TaskRun) -> bool:
     return (
-        run.key.generation == workflow.generation
+        _is_of(workflow, run)
         and workflow.progress[run.key.task_no] == TaskProgress.LIVE
         and not workflow.compiled.definition.tasks[run.key.task_no].is_final
     )

@@ -52,6 +52,7 @@ def write(
     workflows = _open(connection, workflows, done, topics, shards=shards)
     rows = _rows(workflows)
     inserted = _insert(connection, rows, shards=shards, arrays=arrays)
+    _tell_of_earlier(connection, [row for row in rows if row.id not in inserted])
     _wait(connection, [row for row in rows if row.gate is not None and row.id in inserted])
     for row in rows:
         done.queued += row.state is RunState.QUEUED and row.id in inserted
@@ -149,6 +150,19 @@ def _insert(
         },
     ).fetchall()
     return {row[0] for row in inserted}
+
+
+def _tell_of_earlier(connection: psycopg.Connection, rows: Sequence[_TaskRow]) -> None:
+    """Tell of tasks that had a run before they were due, if it has ended: nobody else will."""
+    if rows:
+        connection.execute(
+            statement("report_earlier_runs"),
+            {
+                "job_ids": [row.workflow.facts.job_id for row in rows],
+                "scheduled_for": [row.workflow.facts.scheduled_for for row in rows],
+                "keys": [row.workflow.key_of(row.task) for row in rows],
+            },
+        )
 
 
 def _start_by(row: _TaskRow) -> datetime | None:

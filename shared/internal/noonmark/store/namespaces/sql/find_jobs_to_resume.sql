@@ -1,10 +1,13 @@
 -- Searches a range of all jobs, by id, for those that were paused with their namespace, or have runs that wait for its resume, or
--- open workflow runs in which something has ended meanwhile: those of a job whose schedule is over are not found by its state.
+-- open workflow runs in which something has ended meanwhile: those of a job that is over are not found by its state. A job that
+-- is cancelled may let its open workflow runs finish.
 with stretch as materialized (
     select id, namespace, state, paused_by from jobs where id > %(after)s order by id limit %(limit)s
 ), candidate as materialized (
     select id, state, paused_by from stretch
-    where namespace = %(namespace)s and (state in ('active', 'completed', 'broken') or paused_by = 'namespace')
+    where namespace = %(namespace)s
+      and (state in ('active', 'completed', 'broken') or paused_by = 'namespace'
+           or (state = 'cancelled' and exists (select from workflows where workflows.job_id = stretch.id offset 0)))
 ), paused as (
     select id from candidate
     where paused_by = 'namespace'

@@ -36,8 +36,8 @@ with due as materialized (
            bool_or(origin is distinct from 'task') as asked
     from facts group by workflow_id
 )
-select told.workflow_id, coalesce(locked.scheduled_for, told.scheduled_for) as scheduled_for, told.places::text[], told.keys, told.states, told.reasons, told.asked,
-       locked.run_id is not null as locked, locked.generation, locked.progress, locked.choices, locked.stopping, locked.held_at,
+select told.workflow_id, coalesce(locked.scheduled_for, told.scheduled_for) as scheduled_for, told.places::text[], told.keys,
+       told.states, told.reasons, told.asked, locked.run_id is not null as locked, locked.generation, locked.progress, locked.choices, locked.stopping, locked.held_at,
        locked.opened_at,
        run.job_id, run.job_version, run.state, run.reason, run.origin, run.namespace, run.lane, run.attempt, run.fence,
        run.started_at, run.start_by, run.holds_slot,
