@@ -230,6 +230,7 @@ AS_ANY_RUN: Final = frozenset(
         "list_worker_runs",
         "lock_dead_runs",
         "lock_lost_runs",
+        "lock_queued_workflows",
         "lock_runs_in_states",
         "lock_slot_holders",
         "measure_namespaces",

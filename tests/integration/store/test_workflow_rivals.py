@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,19 +15,13 @@ from tests.integration.store.room import retry_due, settle
 from tests.integration.store.test_races import Rival
 from tests.integration.store.workflow_checks import assert_consistent
 from tests.integration.store.workflow_room import Flows
-from tests.integration.store.world import ENDED, EVERY_SHARD, SHARDS, TOPICS, World, outcome
+from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World, outcome
 
-from noonmark.core.schedules.time_facts import TimeFacts
 from noonmark.core.states import Lane, ResumeChoice, RunState
-from noonmark.schemas.events.submissions import CancelJob, JobRef, PauseJob, ResumeJob, Submission
-from noonmark.store.jobs.requests import FactCache, Request
-from noonmark.store.jobs.submit import accept
+from noonmark.schemas.events.submissions import CancelJob, JobRef, PauseJob, ResumeJob
 from noonmark.store.namespaces import batches, pauses
-from noonmark.store.namespaces.namespaces import NamespaceError
-from noonmark.store.runs import cancel, dead_letters, finish
+from noonmark.store.runs import cancel, finish
 from noonmark.store.runs.cancel import RunKey
-from noonmark.store.runs.dead_letters import DeadSelection
-from noonmark.store.schedules.time_facts import read_time_facts, share_time_facts
 from noonmark.store.workflows import holds
 from noonmark.store.workflows.advance import WorkflowPass
 
@@ -192,6 +185,55 @@ def test_what_ends_while_a_held_run_is_released_is_not_parked_for_ever(flows: Fl
     rival.ended()
     flows.advance()
     assert flows.tasks(run_id) == {"a": "succeeded", "b": "queued", "c": "queued"}
+
+
+def test_a_pass_that_stops_a_workflow_waits_for_no_timer(flows: Flows) -> None:
+    """It holds timers: whoever holds those of the tasks may wait for them."""
+    world = flows.world
+    run_id = flows.open(DIAMOND)
+    worker = world.worker()
+    (run,) = world.start(worker, [flows.run_id(run_id, "a")])
+    world.record(worker, [outcome(run, RunState.RETRYING, retry_seconds=50)])
+    flow = world.run(run_id)
+    cancel.cancel(world.db, TOPICS, [RunKey(run_id, flow["scheduled_for"])], reason="x", shards=SHARDS)
+    claim = world.another()
+    with claim.transaction():
+        assert len(claim.execute("select from timers where kind = 2 for update").fetchall()) == 1
+        flows.advance()
+        assert world.run(run_id)["state"] == "cancelled"
+    assert_consistent(world)
+
+
+def test_a_run_that_two_triggers_open_is_opened_by_one_and_no_error_of_the_other(flows: Flows) -> None:
+    """It was paused when it was handed over, so there are two timers that open it."""
+    world = flows.world
+    job_id = flows.create(DIAMOND)
+    flows.claim()
+    flows.hand_over()
+    ref = JobRef(job_id, "tests", None)
+    flows.submit(PauseJob(ref, None))
+    flows.submit(ResumeJob(ref))
+    flows.hand_over()
+    assert world.count("timers", "kind = 5") == 2
+    first = world.another()
+    first.execute("set idle_in_transaction_session_timeout = 0")
+    done = []
+
+    def second(connection: psycopg.Connection) -> None:
+        one = WorkflowPass(TOPICS, shards=SHARDS)
+        done.extend(one.run(connection, lane, EVERY_SHARD, 100, arrays=True) for lane in Lane)
+
+    with first.transaction():
+        for lane in Lane:
+            flows.passes.run(first, lane, EVERY_SHARD, 1, arrays=True)
+        rival = Rival(world, second)
+        rival.waits()
+    rival.ended()
+    assert [one.broken for one in done] == [[]] * 3
+    run_id = flows.run_of(job_id)
+    assert flows.tasks(run_id) == {"a": "queued"}
+    finished(flows, run_id)
+    flows.nothing_is_left(run_id)
 
 
 def test_a_job_that_is_cancelled_while_it_is_paused_lets_its_open_runs_finish(flows: Flows) -> None:

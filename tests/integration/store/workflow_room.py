@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from tests.integration.store.room import claim
 from tests.integration.store.workflow_checks import assert_consistent
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World, outcome
@@ -17,7 +18,7 @@ from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.core.workflows.ids import TaskKey
 from noonmark.dispatcher.run_messages import unsent_runs
 from noonmark.schemas.events.submissions import CreateJob, Submission
-from noonmark.schemas.jobs.job import parse_job
+from noonmark.schemas.jobs.job import JobSpec, parse_job
 from noonmark.store.claims import claims
 from noonmark.store.jobs.requests import FactCache, Request, Status
 from noonmark.store.jobs.submit import accept
@@ -40,7 +41,11 @@ class Flows:
 
     def create(self, tasks: Mapping[str, Any], **document: Any) -> UUID:
         """Create a workflow that is due now; tasks without a type are Python handlers. Returns the job."""
-        spec = parse_job(
+        return self.submit(CreateJob(self.document(tasks, **document)))
+
+    def document(self, tasks: Mapping[str, Any], **document: Any) -> JobSpec:
+        """The document of a workflow, checked."""
+        return parse_job(
             {
                 "name": "flow",
                 "type": "workflow",
@@ -51,7 +56,6 @@ class Flows:
             now=self.world.now(),
             ledger_floor=_FLOOR,
         )
-        return self.submit(CreateJob(spec))
 
     def submit(self, submission: Submission) -> UUID:
         """Submit what must be accepted; return the job."""
@@ -83,24 +87,7 @@ class Flows:
 
     def hand_over(self) -> int:
         """Do what a dispatcher does with queued workflow runs."""
-        db = self.world.db
-        rows = relay.read_runs(db, EVERY_SHARD, 10_000, runs_per_row=1.0)
-        mine = [row for row in rows if row.pool == WORKFLOW_POOL]
-        with db.transaction():
-            insert_workflow_timers(
-                db,
-                [
-                    WorkflowTimer(
-                        *(run.run_id, run.scheduled_for, run.job_id, run.job_version),
-                        shard_of(run.run_id, SHARDS),
-                        *(unsent.lane, run.namespace, unsent.pool),
-                    )
-                    for unsent in unsent_runs(mine)
-                    for run in (unsent.run,)
-                ],
-            )
-            relay.delete(db, mine)
-        return len(mine)
+        return hand_over(self.world.db)
 
     def advance(self, *, limit: int = 5000) -> list[Advanced]:
         """Run passes until nothing is due; return those that took something."""
@@ -176,6 +163,27 @@ class Flows:
         assert world.count("workflows", f"run_id = '{workflow_id}'") == 0
         assert world.count("timers", "kind = 5") == 0
         assert world.count("waits") == 0
+
+
+def hand_over(db: psycopg.Connection) -> int:
+    """Do what a dispatcher does with queued workflow runs; return how many there were."""
+    rows = relay.read_runs(db, EVERY_SHARD, 10_000, runs_per_row=1.0)
+    mine = [row for row in rows if row.pool == WORKFLOW_POOL]
+    with db.transaction():
+        insert_workflow_timers(
+            db,
+            [
+                WorkflowTimer(
+                    *(run.run_id, run.scheduled_for, run.job_id, run.job_version),
+                    shard_of(run.run_id, SHARDS),
+                    *(unsent.lane, run.namespace, unsent.pool),
+                )
+                for unsent in unsent_runs(mine)
+                for run in (unsent.run,)
+            ],
+        )
+        relay.delete(db, mine)
+    return len(mine)
 
 
 def _task(task: Any) -> dict[str, Any]:

@@ -93,12 +93,13 @@ def cancel(
         states: a run in any other state is left alone.
         reason: who cancelled and why, as `because` returns it; stored with the runs.
         shards: the number of shards of the installation.
-        report_tasks: False if the workflows of these runs are being stopped by the same transaction.
+        report_tasks: False if a pass over workflows stops those of these runs. It holds timers already, so
+            it must not wait for others: rivals hold those, and wait for its own.
     """
     if not runs:
         return Cancels()
     with connection.transaction(), connection.cursor(row_factory=row_of(ChangedRun)) as cursor:
-        locked = lock_runs(connection, runs, states)
+        locked = lock_runs(connection, runs, states, timers=report_tasks)
         if not locked:
             return Cancels()
         which = span([(run.id, run.scheduled_for) for run in locked])
@@ -123,14 +124,19 @@ def cancel(
 
 
 def lock_runs(
-    connection: psycopg.Connection, runs: Sequence[RunKey], states: Sequence[RunState]
+    connection: psycopg.Connection,
+    runs: Sequence[RunKey],
+    states: Sequence[RunState],
+    *,
+    timers: bool = True,
 ) -> list[LockedRun]:
     """Lock the timers of the runs, then those runs that are in one of the states; return the locked runs."""
     which = span(runs)
-    jobs = connection.execute(statement("list_jobs_of_runs"), which).fetchall()
-    connection.execute(
-        statement("lock_run_timers"), {"job_ids": [row[0] for row in jobs], "ids": which["ids"]}
-    )
+    if timers:
+        jobs = connection.execute(statement("list_jobs_of_runs"), which).fetchall()
+        connection.execute(
+            statement("lock_run_timers"), {"job_ids": [row[0] for row in jobs], "ids": which["ids"]}
+        )
     with connection.cursor(row_factory=row_of(LockedRun)) as cursor:
         return cursor.execute(
             statement("lock_runs_in_states"), {**which, "states": [state.value for state in states]}

@@ -137,13 +137,11 @@ class WorkflowPass:
                 done.broken.append((facts.workflow_id, "its version has no tasks, or they cannot be read"))
             else:
                 workflows.append(OpenWorkflow.of(facts, compiled))
-        unfit = opening.prepare(connection, [one for one in workflows if one.is_new])
+        going_on = [one for one in workflows if not one.is_new]
+        stopping.stop(connection, going_on, self._topics, shards=self._shards)
+        fit, unfit = opening.prepare(connection, [one for one in workflows if one.is_new])
         done.broken += [(one.facts.workflow_id, reason) for one, reason in unfit.items()]
-        workflows = [one for one in workflows if one not in unfit]
-        stopping.stop(
-            connection, [one for one in workflows if not one.is_new], self._topics, shards=self._shards
-        )
-        return workflows
+        return going_on + fit
 
 
 @dataclass(slots=True)

@@ -19,24 +19,35 @@ from noonmark.store.workflows.results import Instance, Results
 from noonmark.store.workflows.runs import TaskRun, list_task_runs
 
 
-def prepare(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]) -> Mapping[OpenWorkflow, str]:
+def prepare(
+    connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]
+) -> tuple[list[OpenWorkflow], Mapping[OpenWorkflow, str]]:
     """Give workflows that were open before the next generation, and what a redrive keeps of the last.
 
     Returns:
-        Those that cannot be opened again, with the reason.
+        Those that can be opened, and those that cannot, with the reason. One that somebody has opened or
+        stopped meanwhile is neither.
     """
-    unfit: dict[OpenWorkflow, str] = {}
     # A run that was never queued again has not been open before.
-    again = [workflow for workflow in workflows if workflow.facts.fence > 1]
+    fit = [workflow for workflow in workflows if workflow.facts.fence <= 1]
+    again = _still_queued(connection, [workflow for workflow in workflows if workflow.facts.fence > 1])
     if not again:
-        return unfit
-    results = Results(connection)
+        return fit, {}
     earlier = list_task_runs(connection, [workflow.instance for workflow in again])
-    known = {}
+    known: dict[OpenWorkflow, bytes] = {}
     for workflow in again:
         if runs := earlier.get(workflow.facts.workflow_id):
             workflow.generation = 1 + max(run.key.generation for run in runs)
             known[workflow] = _progress_of(runs, len(workflow.compiled.definition.tasks))
+    unfit = _resume(connection, known)
+    return fit + [workflow for workflow in again if workflow not in unfit], unfit
+
+
+def _resume(
+    connection: psycopg.Connection, known: Mapping[OpenWorkflow, bytes]
+) -> Mapping[OpenWorkflow, str]:
+    """Set what workflows keep of what is known of their tasks; return those that cannot, with the reason."""
+    results, unfit = Results(connection), {}
     results.read_ahead(_needed(known))
     for workflow, progress in known.items():
         definition, instance = workflow.compiled.definition, workflow.instance
@@ -46,6 +57,17 @@ def prepare(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]) -
         except ValueError as error:
             unfit[workflow] = str(error)
     return unfit
+
+
+def _still_queued(
+    connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]
+) -> Sequence[OpenWorkflow]:
+    """Lock workflow runs; return those that are still queued."""
+    if not workflows:
+        return []
+    which = span([(one.facts.workflow_id, one.facts.scheduled_for) for one in workflows])
+    queued = {row[0] for row in connection.execute(statement("lock_queued_workflows"), which)}
+    return [one for one in workflows if one.facts.workflow_id in queued]
 
 
 def _needed(known: Mapping[OpenWorkflow, bytes]) -> Iterator[tuple[Instance, int]]:
