@@ -38,19 +38,26 @@ PLANNED_ONCE: Final = (
     "claim_alike",
     "claim_once",
     "delete_batches",
+    "delete_facts",
     "delete_outbox",
     "finish_plain",
     "insert_events",
+    "insert_facts",
     "insert_inbox",
     "insert_jobs",
     "insert_runs",
+    "insert_task_runs",
     "keep_slots",
     "list_due_plans",
     "lock_planned_timers",
+    "read_next_facts",
     "read_next_timers",
     "read_outbox",
+    "read_task_work",
     "release_slots",
     "start_runs",
+    "take_facts",
+    "update_workflows",
     "write_job_stats",
 )
 """Names of the statements."""
@@ -69,7 +76,14 @@ PLANNED_TOGETHER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 plain select and sees what was committed before it. The first one without a row ends the function, which then
 returns no row either."""
 
-RARE_CONFLICTS: Final = ("claim_once", "insert_inbox", "insert_jobs", "insert_runs", "write_job_stats")
+RARE_CONFLICTS: Final = (
+    "claim_once",
+    "insert_inbox",
+    "insert_jobs",
+    "insert_runs",
+    "insert_task_runs",
+    "write_job_stats",
+)
 """Statements whose function can first insert all rows without looking for conflicts: that costs a sixth less,
 and 48 bytes of WAL less per row. After a conflict it executes the statement itself. Its last parameter says
 whether it tries."""

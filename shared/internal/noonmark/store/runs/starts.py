@@ -143,7 +143,7 @@ def _with_task_work(connection: psycopg.Connection, started: list[StartedRun]) -
     keys = {run.id: TaskKey.parse(run.request_id) for run in started if run.origin == _TASK}
     tasks = {(run.job_id, run.job_version, keys[run.id].task_no) for run in started if run.id in keys}
     rows = connection.execute(
-        statement("read_task_work"),
+        planned_once("read_task_work"),
         {
             "job_ids": [job_id for job_id, _, _ in tasks],
             "versions": [version for _, version, _ in tasks],

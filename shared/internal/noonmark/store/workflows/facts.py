@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.store.database.columns import span
+from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.statements import statement
 
 
@@ -35,7 +36,7 @@ def report_ended_tasks(connection: psycopg.Connection, runs: Sequence[tuple[UUID
         runs: id and instant of each.
     """
     if runs:
-        connection.execute(statement("insert_facts"), span(runs))
+        connection.execute(planned_once("insert_facts"), span(runs))
 
 
 def insert_workflow_timers(connection: psycopg.Connection, timers: Sequence[WorkflowTimer]) -> None:

@@ -16,6 +16,7 @@ from noonmark.core.states import JobState, Lane, Origin, Overlap, RunState, Wait
 from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.schemas.events.settled import SettledRun
 from noonmark.store.database.columns import span
+from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.limits.slots import release_slots
@@ -132,7 +133,7 @@ def _insert(
         return set()
     facts = [row.workflow.facts for row in rows]
     inserted = connection.execute(
-        statement("insert_task_runs"),
+        planned_once("insert_task_runs"),
         {
             "ids": [row.id for row in rows],
             "scheduled_for": [one.scheduled_for for one in facts],
@@ -217,7 +218,7 @@ def _update(connection: psycopg.Connection, workflows: Sequence[OpenWorkflow]) -
     if not changed:
         return
     rows = connection.execute(
-        statement("update_workflows"),
+        planned_once("update_workflows"),
         {
             "ids": [one.facts.workflow_id for one in changed],
             "progress": [one.progress for one in changed],

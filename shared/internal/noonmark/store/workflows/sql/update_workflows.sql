@@ -4,3 +4,4 @@ set progress = passed.progress, choices = passed.choices, stopping = passed.stop
 from unnest(%(ids)b::uuid[], %(progress)b::bytea[], %(choices)b::bytea[], %(stopping)b::text[])
      as passed (run_id, progress, choices, stopping)
 where workflows.run_id = passed.run_id
+returning workflows.run_id
