@@ -103,8 +103,7 @@ def _have_opened(connection: psycopg.Connection) -> None:
         " where state = 'queued' and origin <> 'task'"
     ).fetchall()
     timers = [
-        WorkflowTimer(run_id, *facts[:3], shard_of(run_id, DEFAULT_SHARDS), *facts[3:6])
-        for run_id, *facts in rows
+        WorkflowTimer(row[0], *row[1:4], shard_of(row[0], DEFAULT_SHARDS), *row[4:7], None) for row in rows
     ]
     insert_workflow_timers(connection, timers)
 
