@@ -133,6 +133,8 @@ def _due(flow: _Flow) -> Iterator[str]:
     for key, row in flow.runs:
         task = flow.definition.tasks[key.task_no]
         if row["reason"] == SkipReason.CANCELLED and row["state"] == "skipped":
+            if key.generation < flow.generation:
+                continue
             if not (flow.row["state"] in ("cancelling", "cancelled") or _stopped(flow)):
                 yield f"task {task.key} was skipped as cancelled, and nobody stopped the run"
             continue
