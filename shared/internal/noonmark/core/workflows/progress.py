@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 from noonmark.core.states import RunState, SkipReason
@@ -93,6 +94,7 @@ _HOLDS: Final = int(Choice.HOLDS)
 _DOES_NOT_HOLD: Final = int(Choice.DOES_NOT_HOLD)
 
 
+@lru_cache(maxsize=256)
 def progress_of(state: RunState | str, reason: str | None = None) -> TaskProgress:
     """Return the progress of a task by the state of its run.
 

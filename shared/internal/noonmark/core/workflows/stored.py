@@ -35,6 +35,7 @@ def definition_of(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Definition:
     tasks: list[Task] = []
     result: ResultSource | None = None
     choices = 0
+    plain: list[Edge] = []  # from each task, shared by all that depend on it
     try:
         for no, (key, graph) in enumerate(rows):
             edges = []
@@ -43,11 +44,12 @@ def definition_of(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Definition:
                 if not 0 <= parent < no:
                     raise ValueError(f"task {no} has the parent {parent}")
                 if condition is None:
-                    edges.append(Edge(parent))
+                    edges.append(plain[parent])
                     continue
                 edges.append(Edge(parent, parse_condition(condition, of_edge=True), choices))
                 choices += 1
             tasks.append(_task(no, key, graph, tuple(edges)))
+            plain.append(Edge(no))
             if "result_at" in graph:
                 result = ResultSource(no, graph["result_at"])
     except (TypeError, AttributeError) as error:

@@ -81,25 +81,22 @@ def _read(connection: psycopg.Connection, versions: Collection[Version]) -> dict
         statement("read_workflow_tasks"),
         {"job_ids": [job_id for job_id, _ in versions], "versions": [version for _, version in versions]},
     ).fetchall()
-    by_version: dict[Version, list[tuple[Any, ...]]] = {}
-    for row in rows:
-        by_version.setdefault((row[0], row[1]), []).append(row)
     found = {}
-    for version, tasks in by_version.items():
+    for *version, tasks, deadline in rows:
         try:
-            found[version] = _compiled(tasks)
+            found[version[0], version[1]] = _compiled(tasks, deadline)
         except Exception:  # noqa: BLE001 - whatever is wrong with one version, the others are read
             _log.exception("version %s of workflow %s cannot be read", version[1], version[0])
     return found
 
 
-def _compiled(rows: Sequence[tuple[Any, ...]]) -> Compiled:
-    if [row[2] for row in rows] != list(range(len(rows))):
+def _compiled(tasks: str, deadline: str | None) -> Compiled:
+    rows: list[tuple[int, str, int, str, Any]] = orjson.loads(tasks)
+    if [row[0] for row in rows] != list(range(len(rows))):
         raise ValueError("a task is missing")
-    deadline = rows[0][9]
     return Compiled(
-        definition_of([(row[3], orjson.loads(row[8])) for row in rows]),
-        [row[6] for row in rows],
-        [row[7] for row in rows],
+        definition_of([(row[1], row[4]) for row in rows]),
+        [row[2] for row in rows],
+        [row[3] for row in rows],
         None if deadline is None or deadline == "null" else float(deadline),
     )

@@ -179,9 +179,15 @@ def _error(ending: Ending, error: str | None) -> str:
 def _ends_of(facts: TakenFacts) -> Iterator[tuple[int, TaskProgress]]:
     """Yield what the timers of a workflow say about its tasks; those of older generations say nothing."""
     tasks = len(facts.progress or b"")
+    before, after = f"{facts.workflow_id}/", f"/0/{facts.generation}"
     for text, state, reason in zip(facts.keys or (), facts.states or (), facts.reasons or (), strict=True):
-        key = task_key(text)
-        if key is None or key.generation != facts.generation or key.task_no >= tasks:
-            continue
-        if (reached := progress_of(RunState(state), reason or None)) is not TaskProgress.LIVE:
-            yield key.task_no, reached
+        number = text[len(before) : -len(after)]
+        if text.startswith(before) and text.endswith(after) and number.isdecimal():
+            task = int(number)
+        else:  # of another generation, or written in another way
+            key = task_key(text)
+            if key is None or key.generation != facts.generation:
+                continue
+            task = key.task_no
+        if task < tasks and (reached := progress_of(state, reason or None)) is not TaskProgress.LIVE:
+            yield task, reached

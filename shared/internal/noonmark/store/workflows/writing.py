@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from noonmark.core.planning.promotion import Gate, gates_of
 from noonmark.core.states import JobState, Lane, Origin, Overlap, RunState, WaitReason
 from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.schemas.events.settled import SettledRun
-from noonmark.store.database.columns import span
+from noonmark.store.database.columns import Instants, SmallInts, Texts, UuidBytes, span
 from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import ChangedRun, row_of
 from noonmark.store.database.statements import statement
@@ -52,15 +53,18 @@ def write(
     """Write the decisions of a pass, in its transaction, and count them."""
     workflows = _open(connection, workflows, done, topics, shards=shards)
     rows = _rows(workflows)
-    inserted = _insert(connection, rows, shards=shards, arrays=arrays)
-    _tell_of_earlier(connection, [row for row in rows if row.id not in inserted])
-    _wait(connection, [row for row in rows if row.gate is not None and row.id in inserted])
+    written = _insert(connection, rows, shards=shards, arrays=arrays)
+    if len(written) < len(rows):
+        ids = {row.id for row in written}
+        _tell_of_earlier(connection, [row for row in rows if row.id not in ids])
+    _wait(connection, [row for row in written if row.gate is not None])
+    states = Counter(row.state for row in written)
+    done.queued += states[RunState.QUEUED]
+    done.waiting += states[RunState.WAITING]
     for row in rows:
-        done.queued += row.state is RunState.QUEUED and row.id in inserted
-        done.waiting += row.state is RunState.WAITING and row.id in inserted
         if row.state is RunState.SKIPPED and row.reason is not None:
             done.skipped[row.reason] += 1
-    skipped = [_skipped(row) for row in rows if row.state is RunState.SKIPPED and row.id in inserted]
+    skipped = [_skipped(row) for row in written if row.state is RunState.SKIPPED]
     announce(connection, topics, skipped, shards=shards, report_tasks=False)
     _update(connection, [one for one in workflows if one.ending is None])
     _close(connection, [one for one in workflows if one.ending is not None], done, topics, shards=shards)
@@ -126,31 +130,71 @@ def _gated(row: _TaskRow) -> _TaskRow:
     return row._replace(state=RunState.WAITING, reason=gate.reason.value, gate=gate)
 
 
+class _Common(NamedTuple):
+    """What the rows of one workflow have in common, as columns have it."""
+
+    scheduled_for: datetime
+    job_id: bytes
+    job_version: int
+    shard: int
+    namespace: str
+    before_task: str
+    after_task: str
+
+
+def _common(workflow: OpenWorkflow, shards: int) -> _Common:
+    facts = workflow.facts
+    # No key has the number -1: what is around it is around every number.
+    before, after = workflow.key_of(-1).split("-1/")
+    return _Common(
+        facts.scheduled_for,
+        facts.job_id.bytes,
+        facts.job_version,
+        workflow.shard(shards),
+        facts.namespace,
+        before,
+        f"/{after}",
+    )
+
+
 def _insert(
     connection: psycopg.Connection, rows: Sequence[_TaskRow], *, shards: int, arrays: bool
-) -> set[UUID]:
+) -> Sequence[_TaskRow]:
+    """Write rows; return those that were written: all, unless a task had a run already."""
     if not rows:
-        return set()
-    facts = [row.workflow.facts for row in rows]
-    inserted = connection.execute(
-        planned_once("insert_task_runs"),
-        {
-            "ids": [row.id for row in rows],
-            "scheduled_for": [one.scheduled_for for one in facts],
-            "job_ids": [one.job_id for one in facts],
-            "job_versions": [one.job_version for one in facts],
-            "states": [row.state.value for row in rows],
-            "reasons": [row.reason for row in rows],
-            "start_by": [_start_by(row) for row in rows],
-            "shards": [row.workflow.shard(shards) for row in rows],
-            "lanes": [row.workflow.lane_of(row.task) for row in rows],
-            "namespaces": [one.namespace for one in facts],
-            "pools": [row.workflow.compiled.pools[row.task] for row in rows],
-            "request_ids": [row.workflow.key_of(row.task) for row in rows],
-            "arrays": arrays,
-        },
-    ).fetchall()
-    return {row[0] for row in inserted}
+        return rows
+    known = {workflow: _common(workflow, shards) for workflow in {row.workflow for row in rows}}
+    common = [known[row.workflow] for row in rows]
+    with connection.cursor(binary=True) as cursor:
+        written = cursor.execute(
+            planned_once("insert_task_runs"),
+            {
+                "ids": UuidBytes.of(row.id for row in rows),
+                "scheduled_for": Instants([one.scheduled_for for one in common]),
+                "job_ids": UuidBytes([one.job_id for one in common]),
+                "job_versions": [one.job_version for one in common],
+                "states": Texts([row.state._value_ for row in rows]),
+                "reasons": Texts([row.reason for row in rows]),
+                "start_by": Instants([_start_by(row) for row in rows]),
+                "shards": SmallInts([one.shard for one in common]),
+                "lanes": SmallInts([row.workflow.lane_of(row.task) for row in rows]),
+                "namespaces": Texts([one.namespace for one in common]),
+                "pools": Texts([row.workflow.compiled.pools[row.task] for row in rows]),
+                "request_ids": Texts(
+                    [
+                        f"{one.before_task}{row.task}{one.after_task}"
+                        for row, one in zip(rows, common, strict=True)
+                    ]
+                ),
+                "arrays": arrays,
+            },
+        ).fetchone()
+    assert written is not None
+    count, ids = written
+    if count == len(rows):
+        return rows
+    left = set(ids or ())
+    return [row for row in rows if row.id in left]
 
 
 def _tell_of_earlier(connection: psycopg.Connection, rows: Sequence[_TaskRow]) -> None:
