@@ -56,7 +56,6 @@ PLANNED_ONCE: Final = (
     "read_task_work",
     "release_slots",
     "start_runs",
-    "take_facts",
     "update_workflows",
     "write_job_stats",
 )

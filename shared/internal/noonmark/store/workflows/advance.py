@@ -272,7 +272,7 @@ def _text(error: Exception) -> str:
 def _take(connection: psycopg.Connection, lane: Lane, shards: Sequence[int], limit: int) -> list[TakenFacts]:
     with connection.cursor(row_factory=row_of(TakenFacts), binary=True) as cursor:
         return cursor.execute(
-            planned_once("take_facts"),
+            statement("take_facts"),
             {"shards": list(shards), "lane": int(lane), "limit": max(1, limit // len(shards))},
         ).fetchall()
 
