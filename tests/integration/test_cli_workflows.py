@@ -156,3 +156,32 @@ def test_what_is_exported_is_applied_without_a_change(
     assert "tests.noop" in noonmark("job", "show", str(job)).stdout
     assert "all_done" in noonmark("job", "diff", str(job)).stdout
     assert "workflow" in noonmark("job", "list", "--namespace", "tests", "-o", "wide").stdout
+
+
+def test_runs_are_held_and_released(noonmark: Noonmark, flows: Flows, run: str) -> None:
+    task = str(flows.run_id(run, "customers"))  # type: ignore[arg-type]
+
+    held = noonmark("run", "hold", run)
+    mixed = noonmark("run", "hold", run, task, str(uuid4()), "--json", code=1)
+    shown = noonmark("run", "show", run).stdout
+    released = noonmark("run", "release", run)
+
+    assert held.stdout.startswith(f"run {run} has been held since ")
+    answer = json.loads(mixed.stdout)
+    assert [one["id"] for one in answer["runs"]] == [run]
+    assert answer["refused"][0]["run_id"] == task
+    assert f"its workflow run {run}" in answer["refused"][0]["reason"]
+    assert "run `noonmark run list`" in answer["refused"][1]["reason"]
+    assert "held_at" in shown
+    assert released.stdout == f"run {run} is not held\n"
+    refused = noonmark("run", "release", task, code=1)
+    assert "is that of a task" in refused.stderr
+
+
+def test_a_retried_workflow_run_is_followed_by_its_tasks(noonmark: Noonmark, flows: Flows, run: str) -> None:
+    flows.end(run, ["customers"])  # type: ignore[arg-type]
+    flows.end(run, ["cleanup"])  # type: ignore[arg-type]
+
+    told = noonmark("run", "retry", run).stdout
+
+    assert told == f"run {run} is queued again; `noonmark run tasks {run}` lists its tasks\n"

@@ -32,6 +32,7 @@ from noonmark.api.routes.jobs import statistics as job_statistics
 from noonmark.api.routes.runs import cancel as run_cancel
 from noonmark.api.routes.runs import control as run_control
 from noonmark.api.routes.runs import dead_letters, events, runs
+from noonmark.api.routes.runs import holds as run_holds
 from noonmark.api.routes.runs import tasks as run_tasks
 from noonmark.api.server.gate import RequestAuthenticator, RequestGuard
 from noonmark.api.server.request_counts import start_at_zero
@@ -56,6 +57,7 @@ ROUTERS = (
     run_tasks.router,
     run_control.router,
     run_cancel.router,
+    run_holds.router,
     events.router,
     dead_letters.router,
     rejections.router,

@@ -68,6 +68,8 @@ GET    /v1/runs/{run_id}/graph               runs:read
 POST   /v1/runs/cancel                       runs:operate
 POST   /v1/runs/{run_id}/cancel              runs:operate
 POST   /v1/runs/{run_id}/retry               runs:operate
+POST   /v1/runs/{run_id}/hold                runs:operate
+POST   /v1/runs/{run_id}/release             runs:operate
 POST   /v1/runs/{run_id}/complete            one-time token
 GET    /v1/runs/{run_id}/why                 runs:read
 GET    /v1/executions                        runs:read
@@ -78,6 +80,8 @@ GET    /v1/executions/{run_id}/graph         runs:read
 POST   /v1/executions/cancel                 runs:operate
 POST   /v1/executions/{run_id}/cancel        runs:operate
 POST   /v1/executions/{run_id}/retry         runs:operate
+POST   /v1/executions/{run_id}/hold          runs:operate
+POST   /v1/executions/{run_id}/release       runs:operate
 POST   /v1/executions/{run_id}/complete      one-time token
 GET    /v1/executions/{run_id}/why           runs:read
 GET    /v1/events                            runs:read

@@ -81,6 +81,20 @@ class Scene:
         job_id = self.admin("POST", "/v1/jobs", document)["id"]
         return self.world.put_run("waiting", job_id=UUID(job_id), reason="paused", pool=WORKFLOW_POOL)
 
+    def open_workflow_run(self) -> UUID:
+        """A run of a workflow whose task has not ended."""
+        run_id = self.workflow or self.workflow_run()
+        self.world.db.execute(
+            "update runs set state = 'running', reason = null, owner = -1, started_at = now() where id = %s",
+            [run_id],
+        )
+        self.world.db.execute(
+            "insert into workflows select id, scheduled_for, job_id, job_version, shard, 1, '\\x00', '', now()"
+            " from runs where id = %s on conflict do nothing",
+            [run_id],
+        )
+        return run_id
+
     def places_of(self, path: str) -> dict[str, Any]:
         """Values of the parameters of a path that lead to objects."""
         if path.endswith(("/tasks", "/graph")):

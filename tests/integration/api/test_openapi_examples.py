@@ -56,6 +56,8 @@ PREPARED: dict[str, Prepare] = {
     "jobs.resume": paused,
     "jobs.diff": changed,
     "runs.retry": lambda scene: {"run_id": scene.dead_run(job(scene)["job_id"])},
+    "runs.hold": lambda scene: {"run_id": scene.open_workflow_run()},
+    "runs.release": lambda scene: {"run_id": scene.open_workflow_run()},
     "runs.cancel": lambda scene: {"run_id": scene.waiting_run(job(scene)["job_id"])},
     "backfills.cancel": lambda scene: {"backfill_id": scene.backfill(job(scene)["job_id"])},
     "keys.revoke": key,

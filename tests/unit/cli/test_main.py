@@ -28,7 +28,7 @@ COMMANDS = [
     ["namespace", "resume"], ["namespace", "delete"], ["limit", "set"],
     ["limit", "list"], ["limit", "show"], ["limit", "delete"], ["zones", "show"], ["zones", "activate"],
     ["job", "apply"], ["job", "check"], ["job", "export"], ["job", "create"], ["job", "edit"], ["job", "delete"], ["job", "versions"], ["job", "diff"],
-    ["run", "retry"], ["run", "tasks"], ["run", "graph"], ["import", "crontab"], ["context", "add"], ["context", "list"], ["context", "use"],
+    ["run", "retry"], ["run", "tasks"], ["run", "graph"], ["run", "hold"], ["run", "release"], ["import", "crontab"], ["context", "add"], ["context", "list"], ["context", "use"],
     ["context", "show"], ["context", "remove"], ["api"], ["why"], ["audit"], ["admin", "bootstrap"],
     ["admin", "key", "create"], ["admin", "key", "list"], ["admin", "key", "revoke"], ["admin", "key", "show"],
     ["outbox", "install"], ["outbox", "retry"], ["outbox", "status"],

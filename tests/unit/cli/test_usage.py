@@ -58,6 +58,11 @@ def test_a_skipped_run_is_not_followed_and_sets_the_exit_code(capsys):
     assert "run logs -f" in capsys.readouterr().out
 
 
+def test_a_workflow_run_is_followed_by_its_tasks(capsys):
+    finish("1", {"state": "queued"}, None, as_json=False, done="is queued", pool="$workflow")
+    assert capsys.readouterr().out == "run 1 is queued; `noonmark run tasks 1` lists its tasks\n"
+
+
 def test_a_wrong_day_is_named_with_its_option():
     result = CliRunner().invoke(app, ["calendar", "set", "x", "--date", "2026-13-01"])
     assert str(result.exception).startswith("--date is 2026-13-01")

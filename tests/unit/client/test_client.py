@@ -138,6 +138,8 @@ def test_a_create_is_repeated_under_the_same_key():
         lambda client: client.runs.cancel("1"),
         lambda client: client.runs.cancel_many({}),
         lambda client: client.runs.retry("1"),
+        lambda client: client.runs.hold("1"),
+        lambda client: client.runs.release("1"),
         lambda client: client.dead_letters.redrive({}),
         lambda client: client.dead_letters.discard({}),
         lambda client: client.namespaces.pause("a"),

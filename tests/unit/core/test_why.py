@@ -37,8 +37,10 @@ from noonmark.core.why.facts import (
     ScheduleFacts,
     SkippedInstant,
     TimerFacts,
+    WorkflowFacts,
 )
 from noonmark.core.why.jobs import explain, lane_in_question, without_errors
+from noonmark.core.workflows.definition import Definition
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 JOB_ID, RUN_ID, OTHER_ID, KEY = (UUID(int=n) for n in range(1, 5))
@@ -138,6 +140,8 @@ SLOW = GateFacts(GateLimit(None, 0.1, 1.0), 0, 0.5, 1)
 DUE = TimerFacts(ago(20), ago(20), place=False, zoned=True)
 LATER = TimerFacts(NOW + timedelta(hours=1), NOW + timedelta(hours=1), place=False, zoned=False)
 HELD = TimerFacts(ago(20), None, place=False, zoned=False)
+OPEN = run(state="running", owner=-1, pool="$workflow", started_at=ago(9))
+NO_TASKS: Any = (Definition([]), [], b"", b"")
 JAMMED = WELL._replace(unsent=30_000, oldest_unsent_at=ago(60))
 
 
@@ -156,6 +160,7 @@ CASES: list[tuple[Blocker, dict[str, Any]]] = [
     (Blocker.JOB_PAUSED, {**job(state="paused", paused_by="job", paused_at=ago(9)), "timer": HELD}),
     (Blocker.NAMESPACE_PAUSED, job(state="paused", paused_by="namespace", namespace_paused_at=ago(9))),
     (Blocker.NAMESPACE_PAUSED, job(state="paused", paused_by="namespace", paused_at=ago(9))),
+    (Blocker.HELD, {"run": OPEN, "workflow": WorkflowFacts(RUN_ID, "running", *NO_TASKS, ago(9))}),
     (Blocker.TIMER_MISSING, {"timer_missing": True}),
     (Blocker.TIMER_WRONG, {"timer": LATER._replace(fault="its timer never fires")}),
     (Blocker.RUN_STRANDED, {"run": run(state="retrying", fault="no_timer")}),
@@ -188,7 +193,7 @@ CASES: list[tuple[Blocker, dict[str, Any]]] = [
     (Blocker.RETRYING, {"run": run(state="retrying", attempt=1, retry_at=NOW + timedelta(seconds=5))}),
     (Blocker.CANCELLING, {"run": run(state="cancelling", owner=7, started_at=ago(9), host="h", pid=1)}),
     (Blocker.CALLBACK, {"run": run(state="running", owner=0, started_at=ago(9), report_until=NOW)}),
-    (Blocker.WAITS_FOR_TASKS, {"run": run(state="running", owner=-1, pool="$workflow", started_at=ago(9))}),
+    (Blocker.WAITS_FOR_TASKS, {"run": OPEN}),
     (Blocker.SKIPPED_OVERLAP, {"runs": [ended(RunState.SKIPPED, "overlap")]}),
     (Blocker.MISFIRED, {"run": ended(RunState.SKIPPED, "misfired")}),
     (Blocker.COALESCED, {"run": ended(RunState.SKIPPED, "coalesced")}),

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.core.test_why import GONE, NOW, RUN_ID, WELL, ago, ended, facts, run
 
 from noonmark.core.states import BY_TASKS, Origin, RunState
-from noonmark.core.why.answers import Answer, Blocker
+from noonmark.core.why.answers import Answer, Blocker, Weight
 from noonmark.core.why.facts import UNDECIDED, Facts, TaskFacts, WorkflowFacts
 from noonmark.core.why.jobs import explain, lane_in_question, without_errors
 from noonmark.core.why.tasks import causes
@@ -205,6 +205,40 @@ def test_an_open_workflow_run_without_a_trigger_does_not_go_on():
     found = explain(facts(run=own_run(), workflow=known, path=WELL._replace(trigger=GONE)))
 
     assert [one.code for one in found] == [Blocker.TRIGGER_STOPPED, Blocker.WAITS_FOR_TASKS]
+
+
+def test_a_held_workflow_run_says_since_when_and_how_to_release_it():
+    known = workflow(DIAMOND, "succeeded", "queued", "running", UNDECIDED, held_at=ago(30))
+    held, waits = explain(facts(run=own_run(), workflow=known))
+
+    assert (held.code, held.weight) == (Blocker.HELD, Weight.BLOCKS)
+    assert held.sentence == (
+        "it has been held since 2026-06-01T11:59:30Z: what is under way goes on, and no other task starts"
+    )
+    assert held.remedy == f"`noonmark run release {WORKFLOW_ID}` lets the workflow run go on."
+    assert held.facts == {"run": WORKFLOW_ID, "held_at": ago(30)}
+    assert waits.sentence.endswith("b (queued since 2026-06-01T11:59:01Z)")
+
+
+def test_a_held_workflow_run_with_nothing_under_way_does_not_wait_for_a_trigger():
+    known = workflow(DIAMOND, "succeeded", *[UNDECIDED] * 3, held_at=ago(30))
+    found = explain(facts(run=own_run(), workflow=known))
+
+    assert [one.code for one in found] == [Blocker.HELD, Blocker.WAITS_FOR_TASKS]
+    assert found[1].sentence.endswith("1 of 4 tasks have ended (3 undecided, 1 succeeded)")
+
+
+def test_an_undecided_task_of_a_held_workflow_run_says_that_the_run_is_held():
+    decidable = workflow(DIAMOND, *["succeeded"] * 3, UNDECIDED, held_at=ago(30))
+    waiting = workflow(DIAMOND, "running", *[UNDECIDED] * 3, held_at=ago(30))
+
+    (held,) = of_task(decidable, 3)
+    assert held.code is Blocker.HELD
+    assert (
+        held.sentence == "its workflow run has been held since 2026-06-01T11:59:30Z, so task d does not start"
+    )
+    assert held.facts == {"run": WORKFLOW_ID, "held_at": ago(30), "task": "d"}
+    assert [one.code for one in of_task(waiting, 3)] == [Blocker.HELD, Blocker.WAITS_FOR_TASKS]
 
 
 def test_a_pause_of_its_job_is_named_first():

@@ -115,6 +115,10 @@ class Run(RunSummary):
     due_at: Annotated[
         datetime | None, Field(description="Of the run of a task: when the task became due.")
     ] = None
+    held_at: Annotated[
+        datetime | None,
+        Field(description="Of an open workflow run: since when it has been held; null: it is not."),
+    ] = None
     start_by: Annotated[datetime | None, Field(description="Latest instant at which the run can start.")]
     last_scheduled_for: Annotated[datetime | None, Field(description="Last due instant of a gap.")]
     zone_data: Annotated[
@@ -269,3 +273,11 @@ class RunChange(Answer):
     id: UUID
     state: RunState
     reason: Annotated[str | None, Field(description="Same as `reason` of runs: null for a success.")] = None
+
+
+class RunHold(Answer):
+    """Whether a workflow run is held, after a request."""
+
+    id: UUID
+    state: RunState
+    held_at: Annotated[datetime | None, Field(description="Since when it has been held; null: it is not.")]

@@ -144,6 +144,8 @@ _RUNS: Final = {
         examples=_REASON, headers=_TAGGED, answers="The run is cancelled, or being cancelled.", conflicts=True
     ),
     "runs.retry": Operation(headers=_TAGGED, answers="The run is queued again.", conflicts=True),
+    "runs.hold": Operation(headers=_TAGGED, answers="The workflow run is held.", conflicts=True),
+    "runs.release": Operation(headers=_TAGGED, answers="The workflow run is not held.", conflicts=True),
     "runs.complete": Operation(
         examples={
             "The work is done": {

@@ -165,7 +165,7 @@ def trigger(
         made = api.runs.get(run_id) if ended is None else ended
     if ended is None:
         answer = {**answer, "state": made["state"], "reason": made["reason"]}
-    finish(run_id, answer, ended, as_json=as_json, done=_became(made))
+    finish(run_id, answer, ended, as_json=as_json, done=_became(made), pool=made["pool"])
 
 
 def _became(run: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from noonmark.cli.connections.job_ref import home_of, require_job
 from noonmark.cli.connections.periods import Period, PeriodZone, since_option, until_option
 from noonmark.cli.runs import cancel as run_cancel
 from noonmark.cli.runs import complete as run_complete
+from noonmark.cli.runs import holds as run_holds
 from noonmark.cli.runs import retry as run_retry
 from noonmark.cli.runs import tasks as run_tasks
 from noonmark.cli.runs.logs import logs, missing_run
@@ -43,10 +44,12 @@ from noonmark.cli.terminal.output import (
 from noonmark.core.states import RunState
 from noonmark.core.workflows import WORKFLOW_POOL
 
-app = typer.Typer(help="Manage runs: list, show, cancel, retry; read their logs.", no_args_is_help=True)
+app = typer.Typer(help="Manage runs: list, show, cancel, retry, hold; read their logs.", no_args_is_help=True)
 app.command()(run_cancel.cancel)
 app.command()(run_retry.retry)
 app.command()(run_complete.complete)
+app.command()(run_holds.hold)
+app.command()(run_holds.release)
 app.command()(run_tasks.tasks)
 app.command()(run_tasks.graph)
 
@@ -142,7 +145,7 @@ def list_(
 _FIRST = (
     "id", "job", "task", "workflow_id", "generation", "state", "reason", "error",
     "next_attempt_at", "report_until",
-    "waiting_since", "waits_for", "scheduled_for",
+    "held_at", "waiting_since", "waits_for", "scheduled_for",
     "last_scheduled_for", "queued_at", "first_started_at", "started_at", "finished_at", "died_at",
     "start_delay", "took", "attempt", "progress", "checkpoint", "result",
 )  # fmt: skip

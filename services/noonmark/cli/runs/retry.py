@@ -13,6 +13,7 @@ from noonmark.cli.terminal.options import AsJson, duration_option
 from noonmark.cli.terminal.output import printable, show_json
 from noonmark.cli.terminal.problems import ExitCode
 from noonmark.core.states import RunState
+from noonmark.core.workflows import WORKFLOW_POOL
 
 
 def retry(
@@ -33,11 +34,18 @@ def retry(
     with client(operator_settings()) as api:
         answer = api.runs.retry(wanted)
         ended = api.runs.wait(wanted, timeout) if wait else None
-    finish(wanted, answer, ended, as_json=as_json, done="is queued again")
+        pool = api.runs.get(wanted)["pool"] if not wait and not as_json else None
+    finish(wanted, answer, ended, as_json=as_json, done="is queued again", pool=pool)
 
 
 def finish(
-    run_id: object, answer: Mapping[str, Any], ended: Mapping[str, Any] | None, *, as_json: bool, done: str
+    run_id: object,
+    answer: Mapping[str, Any],
+    ended: Mapping[str, Any] | None,
+    *,
+    as_json: bool,
+    done: str,
+    pool: str | None = None,
 ) -> None:
     """Print the result of a request about a run; set the exit code if the run is skipped or did not succeed.
 
@@ -47,13 +55,16 @@ def finish(
         ended: the finished run; None if the command did not wait.
         as_json: print JSON.
         done: what to print if the command did not wait.
+        pool: of the run, which says whether it is of a workflow, and has tasks instead of output.
     """
     skipped = ended is None and answer.get("state") == RunState.SKIPPED
     if as_json:
         show_json(answer if ended is None else ended)
     elif ended is None:
-        follow = "" if skipped else f"; `noonmark run logs -f {run_id}` follows it"
-        print(f"run {run_id} {done}{follow}")
+        follow = f"`noonmark run logs -f {run_id}` follows it"
+        if pool == WORKFLOW_POOL:
+            follow = f"`noonmark run tasks {run_id}` lists its tasks"
+        print(f"run {run_id} {done}" + ("" if skipped else f"; {follow}"))
     else:
         print(f"run {run_id} {_end(ended)}")
     if skipped or (ended is not None and ended["state"] != RunState.SUCCEEDED):

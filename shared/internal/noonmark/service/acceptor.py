@@ -87,15 +87,18 @@ class Acceptor:
             self._hints.ended()
             count_ends({(state, lane, UNKNOWN_KIND): count for (state, lane), count in taken.settled.items()})
 
-    def hint(self, *, queued: bool = False, due_soon: bool = False, freed: bool = False) -> None:
-        """Send hints after a commit: new messages, timers due soon, capacity that runs wait for."""
+    def hint(
+        self, *, queued: bool = False, due_soon: bool = False, freed: bool = False, ended: bool = False
+    ) -> None:
+        """Send hints after a commit: new messages, timers due soon, freed capacity, workflows that go on."""
         if queued:
             self._hints.outbox()
         if due_soon:
             self._hints.due()
         if freed:
             self._hints.freed()
-            # What frees capacity has ended runs, perhaps those of tasks.
+        # What frees capacity has ended runs, perhaps those of tasks.
+        if freed or ended:
             self._hints.ended()
 
     def close(self) -> None:

@@ -72,7 +72,7 @@ def cancel_run(
     The `reason` of the run contains who cancelled it and why. A run that is cancelled already, or being
     cancelled, does not change.
     """
-    run = _find(caller, run_id)
+    run = find_run(caller, run_id)
     principal = caller.principal
     reason = body.reason if body else None
     order = CancelRuns((run_id,), reason, f"{principal.id} ({principal.name})")
@@ -86,10 +86,10 @@ def cancel_run(
         # First this lock, then the run's: changes of time facts take them in the same order.
         share_time_facts(raw, wait=True)
         lock_runs(raw, [RunKey(run_id, run.scheduled_for)], tuple(RunState))
-        before = _status(act.session, run_id, run, conditions)
+        before = read_status(act.session, run_id, run, conditions)
         taken = submitter.accept_read(raw, read)
         raise_rejected(taken.results[0])
-        after = _status(act.session, run_id, run, Preconditions())
+        after = read_status(act.session, run_id, run, Preconditions())
         if before["state"] not in (*CANCELLABLE, RunState.CANCELLED, RunState.CANCELLING):
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}: it has already finished")
         act.before = {"state": before["state"]}
@@ -114,14 +114,14 @@ def retry_run(
 
     Only dead runs can be retried; for others, the response says what to do instead.
     """
-    run = _find(caller, run_id)
+    run = find_run(caller, run_id)
     submitter = caller.parts.submitter
     runs = [DeadRun(run_id, run.scheduled_for)]
 
     def change(act: AuditedChange) -> StoredResponse:
         raw = act.session.raw
         dead_letters.lock_dead(raw, runs)
-        before = _status(act.session, run_id, run, conditions)
+        before = read_status(act.session, run_id, run, conditions)
         if before["state"] != RunState.DEAD:
             instead = _INSTEAD[RunState(before["state"])]
             raise ProblemError(CONFLICT, f"run {run_id} is {before['state']}, not dead: {instead}")
@@ -132,7 +132,7 @@ def retry_run(
         done = dead_letters.redrive(raw, submitter.events, runs, shards=submitter.shards)
         if run_id in done.refused:
             raise ProblemError(CONFLICT, f"run {run_id} is not retried: {_REFUSED[done.refused[run_id]]}")
-        after = _status(act.session, run_id, run, Preconditions())
+        after = read_status(act.session, run_id, run, Preconditions())
         act.before, act.after = {"state": before["state"]}, {"state": after["state"]}
         return _changed(run_id, after)
 
@@ -167,10 +167,32 @@ def complete_run(run_id: UUID, report: RunReport, caller: Caller = needs(None, "
             raise_rejected(taken.results[0])
         run = lookups.locate_run(act.session.sql, run_id)
         assert run is not None
-        after = _status(act.session, run_id, run, Preconditions())
+        after = read_status(act.session, run_id, run, Preconditions())
         act.after = {"state": after["state"], "reason": after["reason"]}
     submitter.record_accepted(taken)
     return RunChange(id=run_id, state=after["state"], reason=after["reason"])
+
+
+def find_run(caller: Caller, run_id: UUID) -> RunLocation:
+    """Return where a run is stored.
+
+    Raises:
+        ProblemError: it does not exist, or the caller must not see it.
+    """
+    with caller.reading() as session:
+        found = lookups.locate_run(session.sql, run_id)
+    if found is None or caller.principal.role_in(found.namespace) is None:
+        raise missing_run(run_id)
+    return found
+
+
+def read_status(session: Session, run_id: UUID, run: RunLocation, conditions: Preconditions) -> Row:
+    """Read the fields of a run's entity tag, and check the preconditions."""
+    found = lookups.run_status(session.sql, run_id, run.scheduled_for)
+    if found is None:
+        raise missing_run(run_id)
+    conditions.check(run_etag(found))
+    return found
 
 
 def _check_rate(caller: Caller, bucket: str, per_minute: int, detail: str) -> None:
@@ -185,20 +207,3 @@ def _check_rate(caller: Caller, bucket: str, per_minute: int, detail: str) -> No
 def _changed(run_id: UUID, after: Mapping[str, Any]) -> StoredResponse:
     body = RunChange(id=run_id, state=after["state"], reason=after["reason"]).model_dump(mode="json")
     return StoredResponse(202, body, {"ETag": run_etag(after)})
-
-
-def _find(caller: Caller, run_id: UUID) -> RunLocation:
-    with caller.reading() as session:
-        found = lookups.locate_run(session.sql, run_id)
-    if found is None or caller.principal.role_in(found.namespace) is None:
-        raise missing_run(run_id)
-    return found
-
-
-def _status(session: Session, run_id: UUID, run: RunLocation, conditions: Preconditions) -> Row:
-    """Read the fields of a run's entity tag, and check the preconditions."""
-    found = lookups.run_status(session.sql, run_id, run.scheduled_for)
-    if found is None:
-        raise missing_run(run_id)
-    conditions.check(run_etag(found))
-    return found

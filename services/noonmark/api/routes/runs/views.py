@@ -46,8 +46,9 @@ def run_of(row: Row, attempts: Sequence[Row], note: Row | None, *, payloads: boo
 
 
 def run_etag(row: Row) -> str:
-    """Create the entity tag of a run: it changes with every state transition."""
-    return etag_of("run", row["state"], row["fence"], row["attempt"], row["reason"])
+    """Create the entity tag of a run: it changes with every state transition, hold and release."""
+    held = () if row["held_at"] is None else (row["held_at"].timestamp(),)
+    return etag_of("run", row["state"], row["fence"], row["attempt"], row["reason"], *held)
 
 
 def logs_of(run_id: object, rows: Sequence[Row]) -> RunLogs:

@@ -25,6 +25,7 @@ class Blocker(StrEnum):
     JOB_PAUSED_ITSELF = "job_paused_itself"
     JOB_PAUSED = "job_paused"
     NAMESPACE_PAUSED = "namespace_paused"
+    HELD = "held"
     TIMER_MISSING = "timer_missing"
     TIMER_WRONG = "timer_wrong"
     RUN_STRANDED = "run_stranded"
@@ -104,6 +105,7 @@ REMEDIES: Final[Mapping[Blocker, str]] = MappingProxyType(
         Blocker.JOB_PAUSED: "`noonmark job resume {job} --namespace {namespace}`;"
         " `--missed` says what happens to the instants of the pause.",
         Blocker.NAMESPACE_PAUSED: "`noonmark namespace resume {namespace}` resumes all its jobs.",
+        Blocker.HELD: "`noonmark run release {run}` lets the workflow run go on.",
         Blocker.TIMER_MISSING: "Submit the job's document again, for example with `noonmark job apply`: the"
         " job is then planned again. `noonmark db check` lists all such jobs.",
         Blocker.TIMER_WRONG: "Send the job's document again (`PUT` of the API), or apply it with another"
@@ -213,8 +215,8 @@ WITHOUT_WORKER: Final[Mapping[Blocker, str]] = MappingProxyType(
 _BLOCKS: Final = frozenset(
     {
         Blocker.JOB_CANCELLED, Blocker.JOB_BROKEN, Blocker.JOB_PAUSED_ITSELF, Blocker.JOB_PAUSED,
-        Blocker.NAMESPACE_PAUSED, Blocker.TIMER_MISSING, Blocker.TIMER_WRONG, Blocker.RUN_STRANDED,
-        Blocker.START_DEADLINE, Blocker.UNDELIVERABLE, Blocker.OVERLAP,
+        Blocker.NAMESPACE_PAUSED, Blocker.HELD, Blocker.TIMER_MISSING, Blocker.TIMER_WRONG,
+        Blocker.RUN_STRANDED, Blocker.START_DEADLINE, Blocker.UNDELIVERABLE, Blocker.OVERLAP,
         Blocker.LIMIT, Blocker.RATE_LIMIT, Blocker.NAMESPACE_CAP, Blocker.TRIGGER_STOPPED,
         Blocker.DISPATCHER_STOPPED,
         Blocker.DISPATCHER_BEHIND, Blocker.CLAIMS_HELD_BACK, Blocker.ZONE_DATA, Blocker.TRIGGER_BEHIND,

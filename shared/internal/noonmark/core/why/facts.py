@@ -148,7 +148,7 @@ class WorkflowFacts:
         tasks: by number.
         progress: a byte for each task, see `noonmark.core.workflows.progress`.
         choices: a byte for each edge with a condition.
-        held_at: since when it has been held.
+        held_at: since when it has been held; None: nothing holds it back, also because it stops.
         task: number of the task that is asked about; None: the question is about the workflow run.
     """
 

@@ -95,6 +95,7 @@ def of_undecided(facts: Facts, workflow: WorkflowFacts, no: int) -> Iterator[Ans
     task = workflow.definition.tasks[no]
     about: About = {"task": task.key, "run": workflow.id, "rule": task.rule.value}
     waits = _waits_for(workflow, task)
+    yield from of_hold(workflow, task)
     if waits:
         about["waits_for"] = [_fact(workflow.tasks[one]) for one in waits[:_MOST_LISTED]]
         named = _named([state_of(workflow.tasks[one]) for one in waits])
@@ -103,13 +104,31 @@ def of_undecided(facts: Facts, workflow: WorkflowFacts, no: int) -> Iterator[Ans
         )
         sentence = f"task {task.key} waits for {named}; {whole or _rule(task)}"
         yield answer(Blocker.WAITS_FOR_TASKS, sentence, weight=Weight.BLOCKS, **about)
-    elif facts.path.trigger.alive:
+    elif facts.path.trigger.alive and workflow.held_at is None:
         yield answer(
             Blocker.ON_ITS_WAY, f"task {task.key} can be decided; a trigger is about to do it", **about
         )
     if not facts.path.trigger.alive:
         sentence = "no live triggers, so no task is started or skipped"
         yield stopped(Blocker.TRIGGER_STOPPED, facts.path.trigger, sentence, **about)
+
+
+def of_hold(workflow: WorkflowFacts, task: Task | None = None) -> Iterator[Answer]:
+    """Say that a workflow run is held, if it is.
+
+    Args:
+        workflow: the workflow run.
+        task: the undecided task that is asked about; None: the question is about the workflow run.
+    """
+    if workflow.held_at is None:
+        return
+    about: About = {"run": workflow.id, "held_at": workflow.held_at, "task": task.key if task else None}
+    held = f"has been held since {at(workflow.held_at)}"
+    if task is None:
+        sentence = f"it {held}: what is under way goes on, and no other task starts"
+    else:
+        sentence = f"its workflow run {held}, so task {task.key} does not start"
+    yield answer(Blocker.HELD, sentence, **about)
 
 
 def state_of(task: TaskFacts) -> str:

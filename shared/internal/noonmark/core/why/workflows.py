@@ -11,7 +11,7 @@ from noonmark.core.states import RunState
 from noonmark.core.why.answers import About, Answer, Blocker, answer, at, counted
 from noonmark.core.why.facts import UNDECIDED, Facts, RunFacts, WorkflowFacts
 from noonmark.core.why.path import stopped
-from noonmark.core.why.tasks import MOST_NAMED, state_of
+from noonmark.core.why.tasks import MOST_NAMED, of_hold, state_of
 from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.core.workflows.progress import TaskProgress, all_ended
 from noonmark.core.workflows.verdicts import Ending, ending_of
@@ -44,9 +44,9 @@ def of_open_workflow(facts: Facts, run: RunFacts) -> Iterator[Answer]:
     if workflow is None:
         yield answer(Blocker.WAITS_FOR_TASKS, f"{begun}; its tasks do the work", **about)
     else:
-        about |= {"tasks": dict(Counter(task.state for task in workflow.tasks)), "held_at": workflow.held_at}
-        held = f"; it has been held since {at(workflow.held_at)}" if workflow.held_at is not None else ""
-        sentence = f"{begun}: {_progress(workflow)}; {_waits(workflow, about)}{held}"
+        yield from of_hold(workflow)
+        about["tasks"] = dict(Counter(task.state for task in workflow.tasks))
+        sentence = f"{begun}: {_progress(workflow)}{_waits(workflow, about)}"
         yield answer(Blocker.WAITS_FOR_TASKS, sentence, **about)
     if not trigger.alive:
         sentence = "no live triggers, so no task is started or skipped"
@@ -103,10 +103,10 @@ def _progress(workflow: WorkflowFacts) -> str:
 
 
 def _waits(workflow: WorkflowFacts, about: About) -> str:
-    """Say which tasks are under way, the longest first, as a clause."""
+    """Say which tasks are under way, the longest first, as a clause; empty if a hold is why there is none."""
     live = [workflow.tasks[no] for no, one in enumerate(workflow.progress) if one == TaskProgress.LIVE]
     if not live:
-        return "a trigger is about to decide what follows"
+        return "" if workflow.held_at is not None else "; a trigger is about to decide what follows"
     live.sort(key=lambda task: (task.state != RunState.RUNNING, task.since is None, task.since))
     about["waits_for"] = [
         {"task": task.key, "state": task.state, "since": task.since, "run": task.run_id}
@@ -114,4 +114,4 @@ def _waits(workflow: WorkflowFacts, about: About) -> str:
     ]
     more = len(live) - MOST_NAMED
     names = ", ".join(map(state_of, live[:MOST_NAMED]))
-    return f"it waits for {names}" + (f" and {counted(more, 'more task')}" if more > 0 else "")
+    return f"; it waits for {names}" + (f" and {counted(more, 'more task')}" if more > 0 else "")

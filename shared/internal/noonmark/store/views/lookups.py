@@ -12,6 +12,7 @@ from sqlalchemy import Connection, select
 from noonmark.store.tables import tables as t
 from noonmark.store.views.job_columns import shown_state
 from noonmark.store.views.paging import Row
+from noonmark.store.views.task_runs import held_at
 
 
 class RunLocation(NamedTuple):
@@ -51,11 +52,11 @@ def locate_run(connection: Connection, run_id: UUID) -> RunLocation | None:
 def run_status(connection: Connection, run_id: UUID, scheduled_for: datetime) -> Row | None:
     """Return the state of a run, and what identifies it; None if the connection sees no such run.
 
-    These are `state`, `fence`, `attempt` and `reason`, which its entity tag is made of, `origin` and
-    `request_id`.
+    These are `state`, `fence`, `attempt`, `reason` and `held_at`, which its entity tag is made of, `origin`,
+    `request_id` and `pool`.
     """
     r = t.runs.c
-    query = select(r.state, r.fence, r.attempt, r.reason, r.origin, r.request_id)
+    query = select(r.state, r.fence, r.attempt, r.reason, r.origin, r.request_id, r.pool, held_at(r))
     found = connection.execute(query.where(r.id == run_id, r.scheduled_for == scheduled_for)).mappings()
     row = found.first()
     return dict(row) if row is not None else None

@@ -28,7 +28,7 @@ from noonmark.core.states import Lane, TimerKind
 from noonmark.store.database.engines import engine_of
 from noonmark.store.tables import tables as t
 from noonmark.store.views.job_columns import job_columns
-from noonmark.store.views.task_runs import add_task, is_task
+from noonmark.store.views.task_runs import add_task, held_at, is_task
 
 Row = Mapping[str, Any]
 Place = TypeVar("Place", UUID, int)
@@ -81,7 +81,7 @@ def show_run(connection: Connection, run_id: UUID) -> Row | None:
     r, j = t.runs, t.jobs
     found = (
         connection.execute(
-            select(r, _first_start(), j.c.name.label("job_name"), j.c.kind, j.c.handler)
+            select(r, _first_start(), held_at(r.c), j.c.name.label("job_name"), j.c.kind, j.c.handler)
             .select_from(r.outerjoin(j, j.c.id == r.c.job_id))
             .where(r.c.id == run_id)
         )

@@ -5,10 +5,22 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Integer, Uuid, and_, case, func, select
+from sqlalchemy import (
+    ColumnCollection,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Uuid,
+    and_,
+    case,
+    func,
+    select,
+)
 from sqlalchemy import cast as as_type
 
 from noonmark.core.states import Origin
+from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.core.workflows.ids import TaskKey
 from noonmark.store.tables import tables as t
 
@@ -46,6 +58,13 @@ def task_columns(r: FromClause) -> list[ColumnElement[Any]]:
         case((task.key.is_not(None), task.kind), else_=j.kind).label("kind"),
         case((task.key.is_not(None), task.handler), else_=j.handler).label("handler"),
     ]
+
+
+def held_at(r: ColumnCollection[str, Any]) -> ColumnElement[Any]:
+    """Return the column with the instant since when a run is held; null for all but open workflow runs."""
+    w = t.workflows.c
+    held = select(w.held_at).where(w.run_id == r.id, r.pool == WORKFLOW_POOL)
+    return held.scalar_subquery().label("held_at")
 
 
 def add_task(connection: Connection, run: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ def workflow_facts(connection: psycopg.Connection, run: RunFacts) -> WorkflowFac
         [_facts_of(task) for task in graph.tasks],
         found.progress if found.progress is not None else progress_bytes(graph.tasks),
         graph.choices,
-        found.held_at,
+        found.held_at if found.state == RunState.RUNNING and found.stopping is None else None,
         key.task_no if key is not None else None,
     )
 

@@ -20,6 +20,7 @@ from noonmark.core.workflows.stored import definition_of
 from noonmark.store.database.row_types import row_of
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.workflows import StoredTask
+from noonmark.store.workflows.definitions import Definitions
 from noonmark.store.workflows.results import Instance, Results
 
 MOST_TASKS: Final = 20_000
@@ -126,6 +127,7 @@ class Graph:
 
 
 _EVERYTHING: Final = TasksWanted()
+_DEFINITIONS: Final = Definitions()
 
 
 def stored_tasks(
@@ -196,12 +198,17 @@ def read_graph(connection: psycopg.Connection, run: WorkflowRun) -> Graph | None
     Raises:
         ValueError: the tasks of its version cannot be read.
     """
-    versions = stored_tasks(connection, run.job_id, [run.job_version], documents=False)
-    stored = versions.get(run.job_version)
-    if stored is None:
-        return None
-    definition = definition_of([(task.key, task.graph) for task in stored])
+
+    def read() -> Definition | None:
+        versions = stored_tasks(connection, run.job_id, [run.job_version], documents=False)
+        stored = versions.get(run.job_version)
+        return None if stored is None else definition_of([(task.key, task.graph) for task in stored])
+
+    definition = _DEFINITIONS.get((run.job_id, run.job_version), read)
     tasks = list_tasks(connection, run)
+    # Without its tasks, the job was deleted: a known graph has outlived it.
+    if definition is None or len(tasks) != len(definition.tasks) or tasks[0].key is None:
+        return None
     choices = run.choices
     if choices is None:
         choices = _choices(connection, run, definition, tasks)

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 import psycopg
 
 from noonmark.store.database.statements import statement
 from noonmark.store.documents.columns import NEVER
+
+
+class Hold(NamedTuple):
+    """Whether an open workflow run is held.
+
+    Attributes:
+        held_at: since when; None: it is not.
+        stopping: why its tasks are being stopped: `cancelled` or `deadline`; None: they are not.
+    """
+
+    held_at: datetime | None
+    stopping: str | None
+
+
+def lock(connection: psycopg.Connection, workflow_ids: Sequence[UUID]) -> dict[UUID, Hold]:
+    """Lock open workflow runs until the transaction ends; return those that are open."""
+    rows = connection.execute(statement("lock_workflows"), {"ids": sorted(workflow_ids)})
+    return {run_id: Hold(held_at, stopping) for run_id, held_at, stopping in rows}
 
 
 def hold(connection: psycopg.Connection, workflow_ids: Sequence[UUID]) -> set[UUID]:

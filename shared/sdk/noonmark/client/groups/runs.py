@@ -19,7 +19,7 @@ from noonmark.client.types.dead_letters import (
     DeadLetterDetail,
     DeadLetterGroup,
 )
-from noonmark.client.types.runs import Run, RunChange, RunLogs, RunsCancelled, RunSummary
+from noonmark.client.types.runs import Run, RunChange, RunHold, RunLogs, RunsCancelled, RunSummary
 from noonmark.client.types.why import Why
 from noonmark.client.types.workflows import TaskSummary, WorkflowGraph
 
@@ -183,6 +183,18 @@ class Runs(Group[D]):
         """Queue a dead run again."""
         headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
         return Call("POST", path("runs", run_id, "retry"), document, json={}, headers=headers)
+
+    @operation
+    def hold(self, run_id: Id, *, if_match: str | None = None) -> Call[RunHold]:
+        """Hold an open workflow run: no more of its tasks start until it is released."""
+        headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
+        return Call("POST", path("runs", run_id, "hold"), document, json={}, headers=headers)
+
+    @operation
+    def release(self, run_id: Id, *, if_match: str | None = None) -> Call[RunHold]:
+        """Let a held workflow run go on."""
+        headers = {"If-Match": if_match, IDEMPOTENCY_KEY: str(uuid4())}
+        return Call("POST", path("runs", run_id, "release"), document, json={}, headers=headers)
 
     @operation
     def why(self, run_id: Id, *, task: str | None = None) -> Call[Why]:

@@ -149,6 +149,9 @@ class Run(RunSummary):
     due_at: str | None
     """Of the run of a task: when the task became due."""
 
+    held_at: str | None
+    """Of an open workflow run: since when it has been held; null: it is not."""
+
     start_by: str | None
     """Latest instant at which the run can start."""
 
@@ -273,3 +276,26 @@ class RunChange(TypedDict):
 
     reason: str | None
     """Same as `reason` of runs: null for a success."""
+
+
+class RunHold(TypedDict):
+    """Whether a workflow run is held, after a request."""
+
+    id: str
+
+    state: Literal[
+        "waiting",
+        "queued",
+        "running",
+        "retrying",
+        "cancelling",
+        "succeeded",
+        "skipped",
+        "cancelled",
+        "unknown",
+        "dead",
+        "discarded",
+    ]
+
+    held_at: str | None
+    """Since when it has been held; null: it is not."""

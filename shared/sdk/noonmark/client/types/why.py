@@ -17,6 +17,7 @@ class WhyAnswer(TypedDict):
         "job_paused_itself",
         "job_paused",
         "namespace_paused",
+        "held",
         "timer_missing",
         "timer_wrong",
         "run_stranded",

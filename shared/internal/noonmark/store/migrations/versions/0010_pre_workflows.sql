@@ -36,13 +36,13 @@ create index workflows_job on workflows (job_id);
 -- When the run of a task became due: `scheduled_for` of such a run is the instant of its workflow. Others have none.
 alter table runs add column due_at timestamptz;
 
--- A task or a state is visible if its job is. The API shows both and writes the tasks of the jobs that it creates.
+-- A task or a state is visible if its job is. The API shows both, writes the tasks of the jobs that it creates, and holds runs.
 alter table workflow_tasks enable row level security;
 alter table workflows enable row level security;
 create policy api on workflow_tasks to noonmark_api using (exists (select from jobs where jobs.id = job_id));
 create policy api on workflows to noonmark_api using (exists (select from jobs where jobs.id = job_id));
 grant select, insert on workflow_tasks to noonmark_api;
-grant select, update on workflows to noonmark_api;
+grant select, update (held_at) on workflows to noonmark_api;
 
 -- Tasks are deleted with their job, whichever statement deletes it.
 create function noonmark_delete_tasks() returns trigger language plpgsql as $$
