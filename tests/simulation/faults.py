@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 Fault = Callable[["Day", Random], None]
 FAULTS = 30
-# Neither the observer nor the outboxes of applications are simulated.
+# Neither the observer, the outboxes of applications nor workflows are simulated.
 KILL_POINTS = tuple(
-    point for point in POINTS if not point.startswith("observer.") and point != "dispatcher.after_accept"
+    point
+    for point in POINTS
+    if not point.startswith(("observer.", "workflow.")) and point != "dispatcher.after_accept"
 )
 _CUT_POINTS = tuple(point for point in KILL_POINTS if not point.startswith("intake"))
 

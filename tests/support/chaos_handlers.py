@@ -74,6 +74,28 @@ def flaky(ctx: Context) -> str:
     return f"attempt {ctx.attempt}"
 
 
+RESULTS = {
+    "a NUL": {"x": "a\0b"},
+    "64 KB": "x" * 65_000,
+    "too much": "x" * 10_000_000,
+    "null": None,
+    "a list": [1, [2], {}],
+    "half a surrogate pair": "\ud800",
+    "no number": float("nan"),
+    "no JSON": object(),
+    "deep": None,
+}
+for _ in range(5_000):
+    RESULTS["deep"] = [RESULTS["deep"]]
+
+
+@handler("chaos.returns")
+def returns(ctx: Context) -> object:
+    """Return what the payload's `what` names: things that are hard to store."""
+    note("start", ctx)
+    return RESULTS[ctx.payload["what"]]
+
+
 @handler("chaos.slow")
 async def slow(ctx: Context) -> None:
     """Take the payload's `seconds` on the event loop."""
