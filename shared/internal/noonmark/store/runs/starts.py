@@ -14,7 +14,6 @@ import psycopg
 
 from noonmark.core.attempt_key import attempt_key
 from noonmark.core.states import Origin
-from noonmark.core.workflows.ids import TaskKey
 from noonmark.store.database.columns import fenced_span, span
 from noonmark.store.database.planned_once import planned_once
 from noonmark.store.database.row_types import ChangedRun, StartedRun, row_of
@@ -31,6 +30,7 @@ _UNREADABLE: Final = (psycopg.DataError, psycopg.errors.StatementTooComplex)
 """What Postgres says of a JSON document with an escape, number or depth that it stores but cannot read."""
 
 _TASK: Final = Origin.TASK.value
+_TASK_NO_DIGITS: Final = 8
 
 _Started: TypeAlias = dict[int, list[StartedRun]]
 """Started runs by the fence that they were started under."""
@@ -140,8 +140,8 @@ def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun])
 
 def _with_task_work(connection: psycopg.Connection, started: list[StartedRun]) -> list[StartedRun]:
     """Replace the work of workflows by that of the tasks whose runs these are."""
-    keys = {run.id: TaskKey.parse(run.request_id) for run in started if run.origin == _TASK}
-    tasks = {(run.job_id, run.job_version, keys[run.id].task_no) for run in started if run.id in keys}
+    numbers = {run.id: _task_no(run.request_id) for run in started if run.origin == _TASK}
+    tasks = {(run.job_id, run.job_version, numbers[run.id]) for run in started if run.id in numbers}
     rows = connection.execute(
         planned_once("read_task_work"),
         {
@@ -153,12 +153,19 @@ def _with_task_work(connection: psycopg.Connection, started: list[StartedRun]) -
     work = {row[:3]: row[3:] for row in rows}
     filled = []
     for run in started:
-        if (key := keys.get(run.id)) is None:
+        if (task_no := numbers.get(run.id)) is None:
             filled.append(run)
             continue
-        kind, handler, text = work.get((run.job_id, run.job_version, key.task_no), (None, None, None))
+        kind, handler, text = work.get((run.job_id, run.job_version, task_no), (None, None, None))
         filled.append(run._replace(kind=kind, handler=handler, work=text))
     return filled
+
+
+def _task_no(key: str) -> int:
+    """Return the number of a task from the key of its run; -1, which no task has, if that is no such key."""
+    _, _, rest = key.partition("/")
+    number, _, _ = rest.partition("/")
+    return int(number) if number.isdecimal() and len(number) <= _TASK_NO_DIGITS else -1
 
 
 def extend_batches(connection: psycopg.Connection, identity: Identity, seconds: Mapping[int, float]) -> None:
