@@ -103,7 +103,8 @@ def _have_opened(connection: psycopg.Connection) -> None:
         " where state = 'queued' and origin <> 'task'"
     ).fetchall()
     timers = [
-        WorkflowTimer(row[0], *row[1:4], shard_of(row[0], DEFAULT_SHARDS), *row[4:7], None) for row in rows
+        WorkflowTimer(run, at, job, version, shard_of(run, DEFAULT_SHARDS), lane, namespace, pool)
+        for run, at, job, version, lane, namespace, pool in rows
     ]
     insert_workflow_timers(connection, timers)
 
