@@ -259,10 +259,14 @@ LEDGER: Final[dict[str, Columns]] = {
     "waits": _queue(
         "waits", "run_id scheduled_for job_id reason since key lane namespace limit_name limit_key start_by"
     ),
-    "workflows": _queue(
-        "workflows",
-        "run_id scheduled_for job_id job_version shard generation progress choices opened_at held_at stopping",
-    ),
+    "workflows": {
+        **_queue("workflows", "scheduled_for job_id job_version shard opened_at held_at"),
+        "run_id": _at("open_states", "run", "leave_a_state_of_a_closed_workflow"),
+        "generation": _at("open_states", "generation", "keep_the_state_of_another_generation"),
+        "progress": _at("open_states", "progress", "miscount_a_task"),
+        "choices": _at("open_states", "choices", "turn_a_choice_around"),
+        "stopping": "decides which skips a stop explains (W3); tests/property/test_workflow_histories.py",
+    },
 }
 """Tables that say what was asked for and what happened."""
 
@@ -297,7 +301,7 @@ OTHERS: Final[dict[str, str]] = {
     "signing_keys": "access",
     "tombstones": "order of submissions about deleted jobs; tests/integration/intake",
     "topic_progress": "bookkeeping of the relay",
-    "workflow_tasks": "compiled from the document of its version; each end of a task shows what it did (T2, S17)",
+    "workflow_tasks": "compiled from the document of its version; what tasks did is compared with it (W2 to W9)",
     "zone_data": "input of schedules",
 }
 """Tables that are not part of the ledger, with the reason."""

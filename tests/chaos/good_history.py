@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from noonmark.core.states import Lane
+from tests.chaos import good_workflow
+from tests.chaos.good_rows import (
+    BOUND,
+    END,
+    FIRST,
+    FORMER,
+    JOBS,
+    MADE,
+    NOON,
+    NS,
+    QUEUES,
+    SECOND,
+    SHARDS,
+    STEP,
+    after,
+    call,
+    die,
+    every,
+    letter,
+    run,
+    shard_of_job,
+    tell,
+    tell_retry,
+)
+
 from noonmark.verify import Expected, History
-from noonmark.verify.copies import key_of
 from noonmark.verify.history import (
     Attempt,
-    Call,
-    DeadLetter,
-    Death,
     Drain,
     Job,
-    LifecycleRecord,
     Message,
     Owners,
     Passed,
@@ -25,145 +43,30 @@ from noonmark.verify.history import (
     Sighting,
     Span,
     Version,
-    Worker,
     Write,
 )
-from noonmark.verify.recorded import digest
 
-NS = "shop"
-NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
-MADE = NOON - timedelta(minutes=1)
-END = NOON + timedelta(minutes=2)
-STEP = timedelta(milliseconds=5)
-BOUND = timedelta(seconds=30)
-FORMER = Worker(
-    1, "default", 33, 2, MADE - timedelta(hours=2), MADE - timedelta(hours=1), MADE - timedelta(hours=1)
-)
-FIRST = Worker(2, "default", 11, 1, MADE, None, NOON)
-SECOND = Worker(3, "default", 22, 1, MADE, None, NOON)
-SHARDS = 4
-QUEUES = ("outbox", "start_batches", "slots", "limit_slots", "waits", "timers", "workflows")
-"""Tables that are empty when everything is at rest."""
-
-
-def after(seconds: float) -> datetime:
-    """An instant from noon."""
-    return NOON + timedelta(seconds=seconds)
-
-
-def every(seconds: float, instants: int) -> dict[str, Any]:
-    """A stored schedule."""
-    return {
-        "every": seconds,
-        "anchor": NOON.isoformat(),
-        "start": NOON.isoformat(),
-        "end": after(seconds * (instants - 1)).isoformat(),
-    }
-
-
-JOBS: dict[str, tuple[dict[str, Any] | None, dict[str, Any]]] = {
-    # name: schedule, what its version says above the defaults
-    "now": (None, {}),
-    "once": ({"run_at": NOON.isoformat()}, {}),
-    "tick": (every(1, 3), {}),
-    "tock": (every(1, 3), {}),
-    "alone": (every(10, 3), {"overlap": "skip"}),
-    "flaky": (None, {"max_attempts": 3}),
-    "doomed": (None, {"max_attempts": 2}),
-    "stopped": (None, {}),
-    "maybe": (None, {"delivery": "at_most_once"}),
-    "risen": (None, {"max_attempts": 2}),
-    "handed": (None, {}),
-    "ledgered": (None, {"delivery": "exactly_once"}),
-    "crowd": (every(1, 40), {}),
-    "narrow": (every(2, 2), {"limits": (("stripe", None),)}),
-}
-
-
-def run(name: str, job: str, at: datetime, **other: Any) -> Run:
-    """A run that succeeded at its first attempt."""
-    made = Run(
-        name,
-        f"j-{job}",
-        1,
-        NS,
-        at,
-        None,
-        "schedule",
-        "",
-        "succeeded",
-        None,
-        1,
-        1,
-        1,
-        at + STEP / 5,
-        at + STEP,
-        at + 10 * STEP,
-        result='"done"',
-        pool="default",
-        owner=FIRST.id,
-        epoch=1,
-        shard=_shard(job),
-        zone_data=1,
-        holds_slot=job == "alone",
-    )
-    return made._replace(**other)
-
-
-def call(of: Run, fence: int, at: datetime, attempt: int = 1) -> Call:
-    """A call as its target noted it; it keeps fences."""
-    pid = FIRST.pid if of.owner is None else {FIRST.id: FIRST.pid, SECOND.id: SECOND.pid}[of.owner]
-    return Call(
-        of.id, fence, attempt, key_of(of), of.scheduled_for, NS, at, pid, accepted=True, returns='"done"'
-    )
-
-
-def tell(of: Run) -> LifecycleRecord:
-    """The event of a run's verdict. A success says nothing of an error before it."""
-    error = None if of.state == "succeeded" else of.error
-    return LifecycleRecord(
-        f"t-{of.id}",
-        of.id,
-        of.state,
-        of.fence,
-        NS,
-        of.attempt,
-        of.reason,
-        of.finished_at,
-        error,
-        digest(of.result),
-        digest(error),
-        of.started_at,
-        of.job,
-        of.scheduled_for,
-        of.origin,
-        Lane(of.lane).label,
-        of.pool,
-    )
-
-
-def tell_retry(row: Attempt, of: Run) -> LifecycleRecord:
-    """The event of an attempt that is followed by another."""
-    state = of._replace(state="retrying", fence=row.fence, attempt=row.attempt, reason=None, result=None)
-    told = tell(state._replace(started_at=row.started_at, finished_at=None, error=row.error))
-    return told._replace(event=f"t-{of.id}-{row.fence}")
-
-
-def die(letter: DeadLetter, fence: int, rows: list[Attempt]) -> Death:
-    """The event of a death, with the attempts before it."""
-    history = tuple(row._replace(scheduled_for=None) for row in rows if row.run == letter.run)
-    return Death(
-        letter.run,
-        NS,
-        fence,
-        letter.attempts or 0,
-        letter.reason,
-        letter.error,
-        letter.kind,
-        letter.name,
-        letter.fingerprint,
-        tuple(row for row in history if row.fence <= fence),
-    )
+__all__ = [
+    "BOUND",
+    "END",
+    "FIRST",
+    "FORMER",
+    "MADE",
+    "NOON",
+    "NS",
+    "QUEUES",
+    "SECOND",
+    "SHARDS",
+    "STEP",
+    "after",
+    "call",
+    "every",
+    "expected",
+    "good",
+    "letter",
+    "run",
+    "tell",
+]
 
 
 def _runs() -> list[Run]:
@@ -213,16 +116,13 @@ def _attempts() -> list[Attempt]:
     return [Attempt(*row, after(2) if row[0] == "tock2" else NOON) for row in rows]
 
 
-def letter(name: str) -> DeadLetter:
-    """The dead letter of a run that used up its attempts."""
-    cause = ("python", name, "1f0c6a39be2d5e71")
-    return DeadLetter(name, NS, 2, "retries_exhausted", "no luck", NOON, f"j-{name}", *cause, after(3.1))
-
-
 def good() -> History:
     """What a sound system leaves: successes, a retry, a loss, a skip, a death, a cancel, an unknown."""
-    runs, attempts = _runs(), _attempts()
-    started = {(r.id, r.fence): r.started_at for r in runs if r.started_at and r.id != "maybe"}
+    runs = [*_runs(), *good_workflow.runs()]
+    attempts = [*_attempts(), *good_workflow.attempts()]
+    started = {
+        (r.id, r.fence): r.started_at for r in runs if r.started_at and not r.is_workflow and r.id != "maybe"
+    }
     started |= {(a.run, a.fence): a.started_at for a in attempts}
     by_id = {r.id: r for r in runs}
     numbers = {(r.id, r.fence): r.attempt for r in runs} | {(a.run, a.fence): a.attempt for a in attempts}
@@ -242,7 +142,7 @@ def good() -> History:
     retried = {("flaky", 1), ("doomed", 1), ("risen", 1), ("handed", 2)}
     return History(
         judged_at=END,
-        jobs=[Job(f"j-{name}", NS, name, _state(name), 1, MADE, MADE, _shard(name)) for name in JOBS],
+        jobs=[Job(f"j-{name}", NS, name, _state(name), 1, MADE, MADE, shard_of_job(name)) for name in JOBS],
         versions=[Version(f"j-{name}", 1, schedule, MADE, None, *_rest(rest)) for name, (schedule, rest) in JOBS.items()],
         runs=runs,
         attempts=attempts,
@@ -262,12 +162,15 @@ def good() -> History:
             *map(tell, runs),
             *(tell_retry(a, by_id[a.run]) for a in attempts if (a.run, a.fence) in retried),
             tell(_died(by_id["risen"]))._replace(event="t-died"),
+            tell(good_workflow.died())._replace(event="t-flow-died"),
         ],
-        deaths=[die(letter(name), 2, attempts) for name in ("doomed", "risen")],
+        deaths=[*(die(letter(name), 2, attempts) for name in ("doomed", "risen")), good_workflow.death()],
         workers=[FORMER, FIRST, SECOND],
         shards=SHARDS,
         zone_releases={1},
         slot_holders=set(),
+        graphs={("j-flow", 1): good_workflow.GRAPH},
+        open_states=[],
         sightings=[Sighting("once", "queued", 1), Sighting("once", "succeeded", 1)],
         children=[],
         faults=[],
@@ -288,10 +191,6 @@ def _died(of: Run) -> Run:
     return of._replace(**dead, result=None, started_at=after(3), finished_at=after(3.1))
 
 
-def _shard(job: str) -> int:
-    return list(JOBS).index(job) % SHARDS
-
-
 def _state(name: str) -> str:
     return "cancelled" if name == "stopped" else "completed"
 
@@ -306,6 +205,7 @@ def expected() -> Expected:
     """What was asked for: the schedules are the plan, of jobs due on arrival one run."""
     ends = {
         "doomed": {"dead"},
+        "flow": {"succeeded", "dead"},
         "stopped": {"cancelled"},
         "maybe": {"unknown"},
         "alone": {"succeeded", "skipped"},

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from tests.chaos import copied, tampered
+from tests.chaos import copied, misled, tampered
 from tests.chaos.edits import add, drop, edit
 from tests.chaos.good_history import BOUND, END, NOON, NS, STEP, after, call, every, expected, good, run
 
@@ -334,6 +334,7 @@ PLANTED = [
         bury_a_redriven_success="S6 T1",
     ),
     *_faults(copied.plants(), **copied.FOUND_BY),
+    *_faults(misled.plants(), **misled.FOUND_BY),
 ]  # fmt: skip
 
 

@@ -148,7 +148,7 @@ FAULTS = {
     "a task in a shard that does not exist": (lambda h: edit(h, "runs", "task0", shard=SHARDS), "S18"),
     "a workflow run in another shard": (lambda h: edit(h, "runs", "flow", shard=1), "S18"),
     "two runs of one task": (lambda h: edit(h, "runs", "task1", request="flow/0/0/0"), "S1 S18"),
-    "only runs of tasks": (lambda h: setattr(h, "runs", list(TASKS)), "S4 S11 V1"),
+    "only runs of tasks": (lambda h: setattr(h, "runs", list(TASKS)), "S4 S11 V1 W9"),
 }  # fmt: skip
 
 

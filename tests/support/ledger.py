@@ -8,9 +8,21 @@ from typing import Any
 
 import psycopg
 
+from noonmark.core.workflows.stored import definition_of
 from noonmark.store.database.instants import read_any_instant
 from noonmark.verify import History
-from noonmark.verify.history import Attempt, DeadLetter, Job, Message, Rejection, Run, Version, Worker
+from noonmark.verify.history import (
+    Attempt,
+    DeadLetter,
+    Graph,
+    Job,
+    Message,
+    OpenState,
+    Rejection,
+    Run,
+    Version,
+    Worker,
+)
 
 EFFECTS = "effects"
 """Where handlers of the tests write in the transaction of their run's outcome."""
@@ -125,11 +137,37 @@ def read_ledger(
     found.known_events = {
         row[0] for row in rows("select event_id from inbox where source = any (%(sources)s)")
     }
+    _add_workflows(found, rows, mine)
     found.outbox_seconds = next(
         rows("select coalesce(extract(epoch from noonmark_now() - min(created_at)), 0)::float8 from outbox")
     )[0]
     for table, where in LEFT_OVER:
         found.left_over[table] = next(rows(f"select count(*) from {table} where {where}"))[0]
+
+
+def _add_workflows(found: History, rows: Any, mine: str) -> None:
+    """Add the graphs of workflows, what is kept of open runs, and which runs their timers are about."""
+    tasks: dict[tuple[str, int], list[tuple[str, Any]]] = {}
+    deadlines = {}
+    query = (
+        "select job_id::text, version, key, graph, deadline from workflow_tasks"
+        " join (select id, version, work -> 'deadline_seconds' from jobs union all"
+        "       select job_id, version, work -> 'deadline_seconds' from job_versions) as u (id, version, deadline)"
+        " using (version)"
+        " where u.id = job_id and job_id in (select id from jobs where namespace = any (%(ns)s))"
+        " order by job_id, version, task_no"
+    )
+    for job, version, key, graph, deadline in rows(query):
+        tasks.setdefault((job, version), []).append((key, graph))
+        deadlines[job, version] = deadline
+    found.graphs = {at: Graph(definition_of(some), deadlines[at]) for at, some in tasks.items()}
+    found.open_states = [
+        OpenState(*row)
+        for row in rows(
+            f"select run_id::text, generation, progress, choices, stopping from workflows where {mine}"
+        )
+    ]
+    found.told = {row[0] for row in rows(f"select run_id::text from timers where kind = 5 and {mine}")}
 
 
 def _versions(rows: Any) -> Iterator[Version]:

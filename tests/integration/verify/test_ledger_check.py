@@ -19,7 +19,7 @@ from noonmark.store.database.connect import connect
 from noonmark.store.runs import worker_lease
 from noonmark.store.verify.reader import LedgerReader
 from noonmark.verify.invariants import INVARIANTS
-from noonmark.verify.ledger import CHECKED, EVENT_RULES, INSTANT_RULES, UNJUDGED
+from noonmark.verify.ledger import CHECKED, EVENT_RULES, INSTANT_RULES, UNJUDGED, WORKFLOW_RULES
 
 
 def overlapping_attempts(ledger: Ledger) -> None:
@@ -519,7 +519,7 @@ def test_no_run_is_stuck_while_no_primary_has_received_heartbeats_for_long(ledge
 
 
 def test_every_rule_that_is_checked_has_a_planted_fault_and_a_remedy():
-    planted = {rule for rule, _ in (FAULTS | STANDSTILLS).values()} | {"S1"}
+    planted = {rule for rule, _ in (FAULTS | STANDSTILLS).values()} | {"S1", *WORKFLOW_RULES}
 
     assert planted == set(CHECKED) == set(REMEDIES) - set(INSTANT_RULES) - set(EVENT_RULES)
     assert {*INSTANT_RULES, *EVENT_RULES} < set(UNJUDGED)

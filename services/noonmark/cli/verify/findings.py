@@ -73,6 +73,23 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
     "V3": {
         _ANY: "Check that dispatchers are live and reach Kafka; their log names the topics that refuse events"
     },
+    "W2": {_ANY: "The task ran without what it waits for: check what it read, and run the workflow again"},
+    "W3": {
+        _ANY: "The task was left out wrongly, or its row was changed: run the workflow again if it is needed"
+    },
+    "W5": {_ANY: "Something was left behind, or the end of the workflow run was written outside noonmark"},
+    "W6": {
+        _ANY: "The workflow run may never end, or end wrongly: cancel it, and run it again if it is needed"
+    },
+    "W7": {_ANY: "The tasks say what was done: correct what relies on the verdict of the workflow run"},
+    "W8": {
+        _ANY: "Check whether what the task of `finally` cleans up was still in use, or was not cleaned up"
+    },
+    "W9": {
+        _ANY: "Find out what changed the rows: compare them with a backup of the database",
+        "no_graph": "Without its tasks, the workflow run cannot go on: restore the rows of `workflow_tasks`"
+        " from a backup",
+    },
 }
 """What to do, by rule, and by kind where that differs."""
 

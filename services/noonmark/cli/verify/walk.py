@@ -21,13 +21,21 @@ from noonmark.cli.verify.slices import (
     read_stuck,
     read_unsent,
 )
+from noonmark.cli.verify.workflow_slices import parts, read_orphans, read_workflows
 from noonmark.core.zones.zones import zone_data_version
 from noonmark.kafka.consumers.ranges import RangeReader
 from noonmark.kafka.topics import Topics
 from noonmark.store.verify.reader import FIRST_ID, LAST_ID, LedgerReader, Span
 from noonmark.verify import History
 from noonmark.verify.history import DeadLetter, Run
-from noonmark.verify.ledger import CHECKED, EVENT_RULES, INSTANT_RULES, RUN_RULES, judge_rows
+from noonmark.verify.ledger import (
+    CHECKED,
+    EVENT_RULES,
+    INSTANT_RULES,
+    RUN_RULES,
+    WORKFLOW_RULES,
+    judge_rows,
+)
 
 SETTLED_AFTER: Final = timedelta(minutes=1)
 """Rows that changed later than this are not judged: the next check will."""
@@ -152,9 +160,25 @@ class LedgerCheck:
             if self._log is not None:
                 _judge_events(report, self._log, histories[0][0], runs, span)
                 _judge(report, gone, EVENT_RULES, partway=False)
+            self._check_workflows(report, span, [*runs, *histories[0][0].runs])
             report.runs += len(histories[0][0].runs)
             after = last
             self._progress(f"{day:%Y-%m-%d}: {counted(report.runs, 'run')} checked")
+
+    def _check_workflows(self, report: Report, span: Span, runs: list[Run]) -> None:
+        """Judge the workflow runs of a step, some at a time, each with the runs of its tasks of any step."""
+        flows = [run for run in runs if run.is_workflow]
+        tasks = [run for run in runs if run.is_task]
+        some: list[list[Run]] = []
+        if flows or tasks:
+            with self._pacer.step(), self._reader.step() as now:
+                some = parts(self._reader, flows, self._window.step)
+                orphans = read_orphans(self._reader, tasks, span, now)
+            _judge(report, orphans, ("W9",))
+        for part in some:
+            with self._pacer.step(), self._reader.step() as now:
+                history = read_workflows(self._reader, part, span, now)
+            _judge(report, history, WORKFLOW_RULES)
 
     def _check_instants(self, report: Report, day: datetime, comparable: datetime) -> None:
         """Compare a day with the schedules of all recurring jobs, some at a time."""

@@ -14,6 +14,7 @@ from noonmark.core.schedules.schedule import Once, Schedule, load_schedule
 from noonmark.core.states import Origin, RunState
 from noonmark.core.transitions import VERDICTS
 from noonmark.verify.expected import Expected
+from noonmark.verify.flows import Flow
 from noonmark.verify.history import (
     Attempt,
     Call,
@@ -21,6 +22,7 @@ from noonmark.verify.history import (
     History,
     Job,
     LifecycleRecord,
+    OpenState,
     Run,
     Version,
     Worker,
@@ -112,6 +114,21 @@ class Case:
             if event.state in VERDICTS:
                 # The relay may send an event twice after a crash: a repeated event is not a second verdict.
                 self.lifecycle[event.run][event.event] = event
+
+    @cached_property
+    def open_states(self) -> dict[str, OpenState]:
+        """What is kept of open workflow runs."""
+        return {state.run: state for state in self.history.open_states or ()}
+
+    @cached_property
+    def flows(self) -> list[Flow]:
+        """The workflow runs whose graph is known, with the runs of their tasks."""
+        history = self.history
+        return [
+            Flow(run, self.tasks_of.get(run.id, ()), graph, history.results)
+            for run in history.runs
+            if run.is_workflow and (graph := (history.graphs or {}).get((run.job, run.version))) is not None
+        ]
 
     @cached_property
     def windows(self) -> dict[str, list[Window]]:

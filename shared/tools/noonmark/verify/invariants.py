@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from noonmark.verify import copies, instants, liveness, recorded, safety, times
+from noonmark.verify import copies, instants, liveness, recorded, safety, times, workflows
 from noonmark.verify.case import Case, Violation
 
 
@@ -13,7 +13,7 @@ class Invariant(NamedTuple):
     """One invariant.
 
     Attributes:
-        id: S: must always hold; V: must be reached; T: what a test expects.
+        id: S and W (workflows): must always hold; V: must be reached; T: what a test expects.
         title: what it demands.
         rule: yields its violations; None: this version cannot break it.
         missing: returns why a history cannot be judged by it; None: it can.
@@ -35,6 +35,18 @@ def _nothing(_case: Case) -> str | None:
 
 def _without(why: str, has: Callable[[Case], bool]) -> Callable[[Case], str | None]:
     return lambda case: None if has(case) else why
+
+
+_NO_GRAPHS: Final = "tasks of workflows were not collected"
+_NO_STATES: Final = "states of workflow runs were not collected"
+
+
+def _has_graphs(case: Case) -> bool:
+    return case.history.graphs is not None
+
+
+def _has_states(case: Case) -> bool:
+    return _has_graphs(case) and case.history.open_states is not None
 
 
 INVARIANTS: Final[tuple[Invariant, ...]] = (
@@ -60,7 +72,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     Invariant("S9", "nothing of a cancelled run keeps running", safety.cancelled_is_over, _nothing),
     Invariant(
         "S10",
-        "a child of a workflow starts once, after its rule",
+        "a job that depends on another starts once, after it",
         None,
         lambda _case: "this version has no dependencies between jobs",
     ),
@@ -145,6 +157,48 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         liveness.claims_stay_fast,
         _without("not measured", lambda case: case.history.claim_p99_ms is not None),
         lasting=False,
+    ),
+    Invariant(
+        "W2",
+        "a task starts once in a generation, when its rule is met",
+        workflows.tasks_start_by_their_rule,
+        _without(_NO_GRAPHS, _has_graphs),
+    ),
+    Invariant(
+        "W3",
+        "the reason of every skipped task follows from its rule",
+        workflows.skips_follow_from_rules,
+        _without(_NO_GRAPHS, _has_graphs),
+    ),
+    Invariant(
+        "W5",
+        "nothing is left of a workflow run that is not open",
+        workflows.closed_runs_leave_nothing,
+        _without(_NO_STATES, _has_states),
+    ),
+    Invariant(
+        "W6",
+        "the state of an open workflow run equals its ledger",
+        workflows.states_equal_the_ledger,
+        _without(_NO_STATES, _has_states),
+    ),
+    Invariant(
+        "W7",
+        "the verdict of a workflow run follows from those of its tasks",
+        workflows.verdicts_follow_from_tasks,
+        _without(_NO_GRAPHS, _has_graphs),
+    ),
+    Invariant(
+        "W8",
+        "tasks of finally end once in a generation, after all others",
+        workflows.final_tasks_come_last,
+        _without(_NO_GRAPHS, _has_graphs),
+    ),
+    Invariant(
+        "W9",
+        "tasks belong to a workflow run, and have its version",
+        workflows.tasks_have_their_version,
+        _nothing,
     ),
     Invariant(
         "T1",

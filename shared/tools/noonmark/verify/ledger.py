@@ -17,8 +17,13 @@ from noonmark.verify.invariants import INVARIANTS
 RUN_RULES: Final = ("S3", "S7", "S11", "S12", "S15", "S16", "S17", "S18", "S19")
 """Rules that judge each settled run by its own rows."""
 
+WORKFLOW_RULES: Final = ("W2", "W3", "W5", "W6", "W7", "W8", "W9")
+"""Rules that judge a workflow run together with the runs of its tasks."""
+
 CHECKED: Final = tuple(
-    invariant.id for invariant in INVARIANTS if invariant.id in {"S1", "S6", *RUN_RULES, "V2", "V3"}
+    invariant.id
+    for invariant in INVARIANTS
+    if invariant.id in {"S1", "S6", *RUN_RULES, "V2", "V3", *WORKFLOW_RULES}
 )
 """All invariants that are always judged."""
 

@@ -357,18 +357,11 @@ class _Stepper:
         return {row[0] for row in inserted}
 
     def _wait(self, reason: str) -> Step:
-        backfill = self._backfill
-        return self._note(
-            Step(waits_for=reason), next_at=backfill.next_at, ended_to=backfill.ended_to, reason=reason
-        )
+        return self._end(BackfillState.RUNNING, reason)
 
     def _end(self, state: BackfillState, reason: str) -> Step:
-        return self._note(
-            Step(state=state, waits_for=reason),
-            next_at=self._backfill.next_at,
-            ended_to=self._backfill.ended_to,
-            reason=reason,
-        )
+        done, backfill = Step(state=state, waits_for=reason), self._backfill
+        return self._note(done, next_at=backfill.next_at, ended_to=backfill.ended_to, reason=reason)
 
     def _below_floor(self, bounds: BackfillBounds) -> Step:
         return self._end(

@@ -171,6 +171,40 @@ class LedgerReader:
         which = {"jobs": [job for job, _ in versions], "versions": [version for _, version in versions]}
         return self._connection.execute(statement("read_versions_of_runs"), which).fetchall()
 
+    def task_counts(self, versions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Return the number of tasks of versions of workflows."""
+        which = {"jobs": [job for job, _ in versions], "versions": [version for _, version in versions]}
+        rows = self._connection.execute(statement("count_workflow_tasks"), which)
+        return {(job, version): count for job, version, count in rows}
+
+    def graphs(self, versions: Sequence[tuple[str, int]]) -> list[tuple[str, int, int, str, str, str | None]]:
+        """Return (job, version, number, key, stored graph, deadline in seconds) of tasks; JSON is text."""
+        which = {"jobs": [job for job, _ in versions], "versions": [version for _, version in versions]}
+        return self._connection.execute(statement("read_graphs"), which).fetchall()
+
+    def workflow_runs(self, kind: type[T], span: Span, ids: Sequence[str]) -> list[T]:
+        """Return workflow runs, and the runs of their tasks, without results and errors."""
+        where = {"ids": ids, "since": span.since, "until": span.until}
+        return self._rows(kind, statement("read_workflow_runs"), where)
+
+    def open_workflows(self, kind: type[T], ids: Sequence[str]) -> list[T]:
+        """Return what is kept of those of the workflow runs that are open."""
+        return self._rows(kind, statement("read_open_workflows"), {"ids": ids})
+
+    def workflow_timers(self, jobs: Sequence[str], ids: Sequence[str]) -> set[str]:
+        """Return those of the runs of jobs that a timer of workflows is about."""
+        return {row[0] for row in self._tuples("read_workflow_timers", {"jobs": jobs, "ids": ids})}
+
+    def task_results(self, keys: Sequence[tuple[str, datetime, str]]) -> dict[str, str]:
+        """Return the results of runs of tasks by their key, as JSON. `keys`: job, instant and key of each."""
+        which = {
+            "job_ids": [UUID(job) for job, _, _ in keys],
+            "scheduled_for": [at for _, at, _ in keys],
+            "keys": [key for _, _, key in keys],
+        }
+        rows = self._tuples("read_task_results", which)
+        return {key: result for key, result, _ in rows if result is not None}
+
     def slot_holders(self, span: Span, ids: Sequence[str]) -> set[str]:
         """Return those of the unfinished runs for which the slot of their job is taken."""
         where = {"ids": ids, "since": span.since, "until": span.until}
