@@ -18,7 +18,7 @@ from tests.integration.store.workflow_room import Flows
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, World, outcome
 
 from noonmark.core.states import Lane, ResumeChoice, RunState
-from noonmark.schemas.events.submissions import CancelJob, JobRef, PauseJob, ResumeJob
+from noonmark.schemas.events.submissions import CancelJob, JobRef, PauseJob, ResumeJob, UpdateJob
 from noonmark.store.namespaces import batches, pauses
 from noonmark.store.runs import cancel, finish
 from noonmark.store.runs.cancel import RunKey
@@ -252,6 +252,43 @@ def test_a_job_that_is_cancelled_while_it_is_paused_lets_its_open_runs_finish(fl
     for keys in (["b", "c", "x"], ["d"]):
         flows.end(run_id, keys)
     assert world.run(run_id)["state"] == "succeeded"
+    flows.nothing_is_left(run_id)
+
+
+def test_an_edit_that_completes_a_paused_job_lets_its_open_runs_finish(flows: Flows) -> None:
+    world = flows.world
+    tasks = {**DIAMOND, "x": {}}
+    job_id = flows.create(tasks, schedule={"every": "PT1H", "max_runs": 2})
+    world.db.execute("update timers set fire_at = noonmark_now(), scheduled_for = noonmark_now()")
+    flows.claim()
+    flows.hand_over()
+    flows.advance()
+    run_id, ref = flows.run_of(job_id), JobRef(job_id, "tests", None)
+    worker = world.worker()
+    (run,) = world.start(worker, [flows.run_id(run_id, "a")])
+    flows.submit(PauseJob(ref, None))
+    world.record(worker, [outcome(run)])
+    flows.advance()
+    assert flows.tasks(run_id) == {"a": "succeeded", "x": "waiting"}
+    less = flows.document(tasks, name="flow", schedule={"every": "PT1H", "max_runs": 1})
+    flows.submit(UpdateJob(ref, less))
+    assert world.column("select state from jobs") == ["completed"]
+    finished(flows, run_id)
+    assert world.run(run_id)["state"] == "succeeded"
+    flows.nothing_is_left(run_id)
+
+
+def test_a_held_run_that_is_cancelled_when_only_its_final_tasks_are_left_goes_on(flows: Flows) -> None:
+    world = flows.world
+    run_id = flows.open({"a": {}}, **{"finally": {"t1": {}, "t2": {"depends_on": ["t1"]}}})
+    flows.end(run_id, ["a"])
+    holds.hold(world.db, [run_id])
+    flows.end(run_id, ["t1"])
+    assert "t2" not in flows.tasks(run_id)
+    flow = world.run(run_id)
+    cancel.cancel(world.db, TOPICS, [RunKey(run_id, flow["scheduled_for"])], reason="x", shards=SHARDS)
+    finished(flows, run_id)
+    assert world.run(run_id)["state"] == "cancelled"
     flows.nothing_is_left(run_id)
 
 

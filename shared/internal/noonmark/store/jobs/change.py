@@ -36,6 +36,7 @@ from noonmark.store.jobs.create import PlannedJob, insert_timers
 from noonmark.store.jobs.due_instants import settle_due
 from noonmark.store.jobs.locks import LockedJob, lock_again, note_sequence, refuse_in_state
 from noonmark.store.jobs.pause_and_cancel import pause_for_namespace
+from noonmark.store.jobs.pauses import resume_runs
 from noonmark.store.jobs.requests import (
     Batch,
     EventRef,
@@ -95,7 +96,18 @@ def update(batch: Batch, job: LockedJob, request: UpdateJob, sequence: int | Non
     if due.at is not None:
         insert_timers(batch, [PlannedJob(job.id, row[0], job.shard, job.namespace, spec, due)])
     batch.freed |= reset_waits(batch.connection, job.id)
+    if job.state == JobState.PAUSED and state is not JobState.PAUSED:
+        _end_pause(batch, job)
     return Result(Status.ACCEPTED, job.id)
+
+
+def _end_pause(batch: Batch, job: LockedJob) -> None:
+    """Let the runs of a paused job continue that an edit has completed: nobody can resume it any more."""
+    if job.namespace in batch.facts.paused:
+        return  # its resume lets them continue
+    if resume_runs(batch.connection, [job.id]):
+        batch.queued = batch.freed = True
+    batch.due_soon = True
 
 
 def trigger(batch: Batch, job: LockedJob, request: TriggerJob, event: EventRef | None) -> Result:

@@ -187,13 +187,18 @@ def _without_parked(connection: psycopg.Connection, free: Sequence[TakenFacts]) 
         for facts in free
         if facts.locked
         and not (facts.asked or facts.stopping)
-        and (facts.job_state == JobState.PAUSED or facts.held_at is not None)
+        and (facts.job_state == JobState.PAUSED or _is_held(facts))
     ]
     if not parked:
         return free
     _postpone(connection, parked, until=NEVER)
     kept = {id(facts) for facts in parked}
     return [facts for facts in free if id(facts) not in kept]
+
+
+def _is_held(facts: TakenFacts) -> bool:
+    """Return whether a person holds the run; a cancel is not held back."""
+    return facts.held_at is not None and facts.state != RunState.CANCELLING
 
 
 def _decide(

@@ -1,8 +1,8 @@
 -- Takes due timers of one lane that say that a run of a task has ended, or that a workflow run is to be looked at, and locks the
 -- open workflows that they are about. One row for each workflow. A workflow that another trigger advances now is left out
 -- (`locked` is null although its run is under way): its timers are not touched and are taken later.
--- Locks: timers, workflows, jobs; runs are locked by the statements that write them. A job that is being changed has no state
--- here: its timers are left alone, too, so that nothing of it starts once a pause has been committed.
+-- Locks: timers, workflows, jobs, paused namespaces; runs are locked by the statements that write them. A job that is being
+-- changed has no state here: its timers are left alone, too, so that nothing of it starts once a pause has been committed.
 with due as materialized (
     select claimed.*
     from unnest(%(shards)b::smallint[]) as owned (shard),
@@ -37,8 +37,8 @@ with due as materialized (
     from facts group by workflow_id
 )
 select told.workflow_id, coalesce(locked.scheduled_for, told.scheduled_for) as scheduled_for, told.places::text[], told.keys,
-       told.states, told.reasons, told.asked, locked.run_id is not null as locked, locked.generation, locked.progress, locked.choices, locked.stopping, locked.held_at,
-       locked.opened_at,
+       told.states, told.reasons, told.asked, locked.run_id is not null as locked, locked.generation, locked.progress,
+       locked.choices, locked.stopping, locked.held_at, locked.opened_at,
        run.job_id, run.job_version, run.state, run.reason, run.origin, run.namespace, run.lane, run.attempt, run.fence,
        run.started_at, run.start_by, run.holds_slot,
        case when job.state is null then (select 'deleted' where not exists (select from jobs where jobs.id = run.job_id))
