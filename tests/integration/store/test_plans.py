@@ -15,6 +15,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from tests.integration.store.workflow_plans import CASES as OF_WORKFLOWS
 from tests.integration.store.world import EVERY_SHARD, World, open_world
 
 from noonmark.core.ids import uuid7_batch
@@ -57,6 +58,8 @@ _RARE = {
     "rewind_cancelled_timer": "one job by its key",
     "insert_timers": "inserts only",
     "insert_runs": "inserts only",
+    "insert_task_runs": "inserts only",
+    "insert_workflow_timers": "inserts only",
     "insert_retries": "inserts only",
     "insert_events": "inserts only",
     "insert_emits": "inserts only",
@@ -99,6 +102,7 @@ _RARE = {
     "list_recurring_jobs": "reads the recurring jobs by name, some at a time, for people",
     "find_unknown_namespaces": "looks up the names that a person passed, once for each check",
     "read_unsent_events": "reads the events of the outbox by its key, some at a time, for people",
+    "count_workflow_tasks": "counts the tasks of versions by their key, in one step of a check, for people",
     "measure_queues": "counts up to its cap, once for each check, for people",
 }
 """Statements on the watched tables without a case of their own, and why."""
@@ -575,6 +579,9 @@ class Filled:
             "find_repeated_runs": step,
             "find_abandoned_runs": step,
             "find_lost_messages": step | passed,
+            "read_workflow_runs": step,
+            "read_graphs": {"jobs": jobs, "versions": [1] * len(jobs)},
+            "read_workflow_timers": {"jobs": jobs, "ids": queued["ids"]},
         }
 
     def cases_of_orders(self, jobs: list[UUID]) -> dict[str, dict[str, Any]]:
@@ -756,7 +763,7 @@ def test_the_count_of_unfinished_runs_does_not_read_the_ledger(filled):
 
 
 def test_every_statement_on_a_large_table_has_a_case_or_a_reason_for_none(filled):
-    cases = {*map(statement_of, filled.cases()), "count_unfinished"}
+    cases = {*map(statement_of, filled.cases()), "count_unfinished", *OF_WORKFLOWS}
     large = {name for name in statements.names() if re.search(rf"\b({'|'.join(WATCHED)})\b", statement(name))}
 
     assert large - cases - set(_RARE) == set()

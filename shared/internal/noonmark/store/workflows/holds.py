@@ -46,13 +46,19 @@ def release(connection: psycopg.Connection, workflow_ids: Sequence[UUID]) -> set
         if rows:
             connection.execute(
                 statement("release_facts"),
-                {"ids": [row[0] for row in rows], "job_ids": [row[2] for row in rows], "never": NEVER},
+                {
+                    "ids": [row[0] for row in rows],
+                    "first": min(row[1] for row in rows),
+                    "last": max(row[1] for row in rows),
+                    "job_ids": [row[2] for row in rows],
+                    "never": NEVER,
+                },
             )
     return {row[0] for row in rows}
 
 
 def _set(
     connection: psycopg.Connection, workflow_ids: Sequence[UUID], *, held: bool
-) -> Sequence[tuple[UUID, object, UUID, object]]:
+) -> Sequence[tuple[UUID, datetime, UUID, object]]:
     params = {"ids": sorted(workflow_ids), "held": held}
     return connection.execute(statement("hold_workflows"), params).fetchall()

@@ -20,11 +20,17 @@ with ended as (
     delete from timers
     where ctid = any (array(
         select ctid from timers
-        where job_id = any (array(select distinct job_id from ended)) and kind = 5
-          and (run_id in (select id from ended)
-               or run_id in (select task.id from ended join runs as task
-                             on task.job_id = ended.job_id and task.scheduled_for = ended.scheduled_for and task.origin = 'task'
-                                and split_part(task.request_id, '/', 1) = ended.id::text))
+        where ctid = any (array(
+            select mine.place
+            from (select distinct job_id from ended) as job,
+                 lateral (select ctid as place, run_id, kind from timers where job_id = job.job_id offset 0) as mine
+            where mine.kind = 5
+              and (mine.run_id in (select id from ended)
+                   or mine.run_id in (select task.id from ended join runs as task
+                                      on task.job_id = ended.job_id and task.scheduled_for = ended.scheduled_for
+                                         and task.scheduled_for between %(first)s and %(last)s and task.origin = 'task'
+                                         and split_part(task.request_id, '/', 1) = ended.id::text))
+        ))
         for update skip locked
     ))
 )
