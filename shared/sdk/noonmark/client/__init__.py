@@ -5,8 +5,8 @@
     with Client("https://noonmark.example.com") as noonmark:
         job = noonmark.jobs.create({"type": "http", "run_at": "2031-01-01T09:00:00Z", "payload": {...}})
 
-`AsyncClient` has the same methods, to be awaited; `Publisher` publishes submissions to Kafka. Each is loaded
-when you first import it.
+`AsyncClient` has the same methods, to be awaited; `Publisher` publishes submissions to Kafka; `Workflow`
+builds the document of a workflow. Each is loaded when you first import it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from noonmark.client.errors import ApiError, ClientError, NoAnswerError, WaitTimeoutError
     from noonmark.client.publisher import Published, Publisher, PublishError
     from noonmark.client.streams import ServerEvent
+    from noonmark.client.workflows import Dependency, TaskHandle, Workflow
 
 _HOMES: Final = {
     "Answer": "answers",
@@ -27,13 +28,16 @@ _HOMES: Final = {
     "AsyncClient": "clients",
     "Client": "clients",
     "ClientError": "errors",
+    "Dependency": "workflows",
     "NoAnswerError": "errors",
     "Page": "answers",
     "PublishError": "publisher",
     "Published": "publisher",
     "Publisher": "publisher",
     "ServerEvent": "streams",
+    "TaskHandle": "workflows",
     "WaitTimeoutError": "errors",
+    "Workflow": "workflows",
 }
 
 __all__ = [
@@ -42,13 +46,16 @@ __all__ = [
     "AsyncClient",
     "Client",
     "ClientError",
+    "Dependency",
     "NoAnswerError",
     "Page",
     "PublishError",
     "Published",
     "Publisher",
     "ServerEvent",
+    "TaskHandle",
     "WaitTimeoutError",
+    "Workflow",
 ]
 
 
