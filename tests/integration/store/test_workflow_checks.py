@@ -33,7 +33,7 @@ ENDED = {
     "no dead letter": "delete from dead_letters",
     "a timer that is left": """insert into timers (fire_at, scheduled_for, job_id, run_id, job_version, shard, lane, kind,
         namespace, pool) select now(), scheduled_for, job_id, id, 1, shard, 1, 5, 'tests', pool from runs limit 1""",
-    "a slot that is left": """insert into slots (key, slot_no, run_id) select job_id, 1, id from runs where pool = '$workflow'""",
+    "a slot that is left": """insert into slots (key, slot_no, run_id, taken_at) select job_id, 1, id, now() from runs where pool = '$workflow'""",
 }
 
 
