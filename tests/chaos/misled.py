@@ -61,7 +61,7 @@ def leave_a_state_of_a_closed_workflow(h: History) -> None:
 
 
 def leave_a_timer_of_a_closed_workflow(h: History) -> None:
-    h.told = {"flow-clean-2"}
+    h.reported = {"flow-clean-2"}
 
 
 def leave_a_live_task_of_a_closed_workflow(h: History) -> None:
@@ -99,7 +99,7 @@ def open_a_workflow(h: History) -> None:
     for key in ("risky", "allowed"):
         h.runs.append(task(key, 1, began + second, "open", **live))
         h.messages = [*(h.messages or ()), Message("runs.low", 901, f"open-{key}-1", 1, NS, 1, NOON)]
-    h.told = {"open-load-1"}
+    h.reported = {"open-load-1"}
     h.open_states = [STATE]
 
 
@@ -110,7 +110,7 @@ def miscount_a_task(h: History) -> None:
 def forget_the_end_of_a_task(h: History) -> None:
     """No timer tells of it."""
     open_a_workflow(h)
-    h.told = set()
+    h.reported = set()
 
 
 def turn_a_choice_around(h: History) -> None:

@@ -267,10 +267,12 @@ WALKED: Final = {"find_late_runs": "due at the instant of their workflow run, so
 
 ORIGINS_IN_CODE: Final[dict[str, str]] = {
     "services/noonmark/api/routes/runs/control.py": "a dead task is redriven with its workflow run",
+    "services/noonmark/api/routes/runs/holds.py": "the run of a task is not held: its workflow run is",
     "services/noonmark/api/routes/runs/tasks.py": "only workflow runs have tasks",
     "services/noonmark/observer/event_parsing.py": "outcomes of tasks are left out",
     "services/noonmark/trigger/sweep_loop.py": "a lost task that is dead has no letter",
-    "services/noonmark/worker/engine/start_delays.py": "starts of tasks are not measured",
+    "services/noonmark/worker/engine/recorder.py": "dead tasks are no dead letters, and are counted as such",
+    "services/noonmark/worker/engine/start_delays.py": "starts of tasks are measured from when they were due",
     "shared/internal/noonmark/attempts/running_attempt.py": "time limits from the instant are not theirs",
     "shared/internal/noonmark/core/why/endings.py": "names of origins",
     "shared/internal/noonmark/core/why/facts.py": "the default of a fact",

@@ -108,7 +108,7 @@ class Ledger:
             runs=[self.run, *self.rows.values()],
             graphs={("j", 1): self.graph},
             open_states=[] if self.state is None else [self.state],
-            told=set(self.told),
+            reported=set(self.told),
             results=results,
         )
 

@@ -167,7 +167,7 @@ def _add_workflows(found: History, rows: Any, mine: str) -> None:
             f"select run_id::text, generation, progress, choices, stopping from workflows where {mine}"
         )
     ]
-    found.told = {row[0] for row in rows(f"select run_id::text from timers where kind = 5 and {mine}")}
+    found.reported = {row[0] for row in rows(f"select run_id::text from timers where kind = 5 and {mine}")}
 
 
 def _versions(rows: Any) -> Iterator[Version]:

@@ -60,7 +60,7 @@ def read_workflows(reader: LedgerReader, flows: Sequence[Run], span: Span, now: 
         runs=runs,
         graphs=graphs,
         open_states=reader.open_workflows(OpenState, [run.id for run in runs if run.is_workflow]),
-        told=reader.workflow_timers(jobs, [run.id for run in runs]),
+        reported=reader.workflow_timers(jobs, [run.id for run in runs]),
         results={run.id: results[run.request] for run in wanted if run.request in results},
     )
 

@@ -293,7 +293,7 @@ class History:
         slot_holders: ids of the runs that overlap slots and slots of limits name.
         graphs: of the versions of workflows, by job and version.
         open_states: of open workflow runs.
-        told: ids of the runs that timers of workflows are about: of tasks that ended, or workflow runs.
+        reported: ids of the runs that timers of workflows are about: of tasks that ended, or workflow runs.
         results: of runs, as JSON; None: each run has its own.
         restless: what had not come to rest within L after the last fault, with its number; empty if all had.
             If not empty, the parts of the history contradict each other, and only V2 and V3 are judged.
@@ -336,6 +336,6 @@ class History:
     claim_p99_ms: float | None = None
     graphs: dict[tuple[str, int], Graph] | None = None
     open_states: list[OpenState] | None = None
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
     results: dict[str, str] | None = None
     restless: dict[str, int] = field(default_factory=dict)

@@ -117,7 +117,7 @@ def _timers(case: Case, run: Run) -> Iterator[Violation]:
     if run.finished_at is None or run.finished_at > case.history.judged_at - case.bound:
         return
     for one in (run, *case.tasks_of.get(run.id, ())):
-        if one.id in case.history.told:
+        if one.id in case.history.reported:
             what = f"{case.title(run)} has ended, but a timer is about run {one.id}"
             yield offence("W5", "timer", what, run)
 
@@ -165,7 +165,7 @@ def _allowed(case: Case, run: Run | None) -> set[int]:
         end = TaskProgress.SKIPPED
     elif run.state == RunState.SKIPPED and run.reason == SkipReason.CANCELLED:
         end = TaskProgress.SKIPPED_BY_CANCEL
-    return {end, TaskProgress.LIVE} if run.id in case.history.told else {end}
+    return {end, TaskProgress.LIVE} if run.id in case.history.reported else {end}
 
 
 def _choice(flow: Flow, state: OpenState, task: Task, place: int, rows: Rows) -> Choice:

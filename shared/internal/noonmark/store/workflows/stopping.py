@@ -24,8 +24,8 @@ def stop(
     Runs without a worker end now; running ones are asked to stop, and their ends come later.
     """
     stopping = [workflow for workflow in workflows if _starts_to_stop(workflow)]
-    let_go = [workflow for workflow in workflows if workflow not in stopping and _is_let_go(workflow)]
-    if not stopping and not let_go:
+    released = [workflow for workflow in workflows if workflow not in stopping and _is_released(workflow)]
+    if not stopping and not released:
         return
     before = list_task_runs(connection, [workflow.instance for workflow in stopping])
     by_reason: dict[str, list[RunKey]] = defaultdict(list)
@@ -37,8 +37,8 @@ def stop(
             some = keys[at : at + STEP]
             cancel(connection, topics, some, reason=reason, shards=shards, report_tasks=False)
     # What had ended already may wait in timers that a pause or a hold has parked: the ledger is read instead.
-    after = list_task_runs(connection, [workflow.instance for workflow in (*stopping, *let_go)])
-    for workflow in (*stopping, *let_go):
+    after = list_task_runs(connection, [workflow.instance for workflow in (*stopping, *released)])
+    for workflow in (*stopping, *released):
         for run in after.get(workflow.facts.workflow_id, ()):
             reached = progress_of(RunState(run.state), run.reason)
             if _is_of(workflow, run) and reached is not TaskProgress.LIVE:
@@ -57,7 +57,7 @@ def _starts_to_stop(workflow: OpenWorkflow) -> bool:
     return workflow.stopping is not None
 
 
-def _is_let_go(workflow: OpenWorkflow) -> bool:
+def _is_released(workflow: OpenWorkflow) -> bool:
     """Return whether a held run was cancelled when only `finally` was left: a cancel is not held back."""
     facts = workflow.facts
     return facts.asked and facts.held_at is not None and facts.state == RunState.CANCELLING

@@ -56,7 +56,7 @@ def write(
     written = _insert(connection, rows, shards=shards, arrays=arrays)
     if len(written) < len(rows):
         ids = {row.id for row in written}
-        _tell_of_earlier(connection, [row for row in rows if row.id not in ids])
+        _report_earlier_ends(connection, [row for row in rows if row.id not in ids])
     _wait(connection, [row for row in written if row.gate is not None])
     states = Counter(row.state for row in written)
     done.queued += states[RunState.QUEUED]
@@ -197,7 +197,7 @@ def _insert(
     return [row for row in rows if row.id in left]
 
 
-def _tell_of_earlier(connection: psycopg.Connection, rows: Sequence[_TaskRow]) -> None:
+def _report_earlier_ends(connection: psycopg.Connection, rows: Sequence[_TaskRow]) -> None:
     """Tell of tasks that had a run before they were due, if it has ended: nobody else will."""
     if rows:
         connection.execute(
