@@ -50,6 +50,8 @@ def measure_against(
         with turn():
             say(f"turn {place} of {2 * pairs + 2}: {runs:,} one-time jobs, {which} checkout")
             turns.append(_burst(which, ROOT if which == THIS else other, runs))
+        last = turns[-1]
+        say(f"  {last.cpu_us_per_run} µs and {last.wal_bytes_per_run} bytes of WAL per run")
     return compared(str(other), runs, turns)
 
 
