@@ -17,6 +17,7 @@ from noonmark.kafka.topics import Topics
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
 from noonmark.service.database_loop import Pace
+from noonmark.service.gathering import Gathering
 from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
 from noonmark.store.database.hints import HintSender
@@ -36,6 +37,13 @@ _RETRY_HINT_SECONDS = 1.5
 _POLL_SECONDS = 0.5
 _PAUSE_SECONDS = 0.01
 """Handlers of a start batch end one after another: after this pause their outcomes are written at once."""
+
+_ENOUGH = 800
+_OF_SLOTS = 5
+"""Outcomes of so many runs per slot are enough, too: a quarter of what a worker has in flight at most."""
+
+_GATHER_SECONDS = 0.08
+"""While many end, their outcomes wait up to this time for others."""
 
 _DROPPED = "details could not be stored"
 
@@ -82,6 +90,8 @@ class RecorderLoop:
         self._locked = LockedOutcomes()
         self._wake = threading.Event()
         self._pace = Pace(_PAUSE_SECONDS)
+        enough = min(_ENOUGH, _OF_SLOTS * service.settings.worker_slots)
+        self._gathering = Gathering(most_seconds=_GATHER_SECONDS, enough=enough)
         self._progress = service.health.progress(self.name, 30.0)
         self.closed = threading.Event()
 
@@ -116,9 +126,11 @@ class RecorderLoop:
                 if not self._inbox:
                     self._wake.wait(_POLL_SECONDS)
                 self._pace.hold(self.closed)
+                self._gathering.hold(self.closed, lambda: len(self._inbox))
                 self._wake.clear()
                 outcomes = self._take()
                 if outcomes:
+                    self._gathering.took(len(outcomes))
                     connection = self._record(connection, outcomes, backoff)
                     if backoff.failures:
                         backoff.reset()
