@@ -29,10 +29,8 @@ from noonmark.store.outbox.relay import Parked
 from noonmark.telemetry.metrics import PARKED_RUNS, RUN_MESSAGES
 
 _PARKED_RETRY_SECONDS: Final = 60.0
-_GATHER_SECONDS: Final = 0.05
-"""While many runs are queued, the next batch waits up to this time, unless the last one was nearly full."""
-
 _NEARLY_FULL: Final = 0.75
+"""While many runs are queued, a batch waits for more, unless the one before it was as full as this."""
 
 _SMOOTHING: Final = 0.3
 """Weight of a batch in the mean number of runs per row."""
@@ -51,7 +49,7 @@ class RunRelay(RelayLoop):
         self._runs_per_row = float(relay.RUNS_PER_ROW)
         self._refused: dict[int, list[tuple[QueuedRun, str]]] = {}
         self._began = 0.0
-        self._gathering = Gathering(most_seconds=_GATHER_SECONDS, enough=1)
+        self._gathering = Gathering(1)
         self._is_full = False
         self._producer = RelayProducer(
             kafka_config(service.settings),

@@ -10,7 +10,7 @@ from tests.integration.dispatcher.line import BATCH, MESSAGES_OF_RUNS, SLICES, L
 
 pytestmark = [pytest.mark.postgres, pytest.mark.kafka]
 
-MANY = 5000
+MANY = 50_000
 LONG_SECONDS = 0.02
 
 
@@ -55,10 +55,9 @@ def test_a_full_batch_is_followed_at_once(line: Line, waiting: list[UUID], lane:
 def test_a_dispatcher_that_stops_does_not_wait(line: Line, waiting: list[UUID]) -> None:
     line.service.stop.set()
     line.runs._gathering.took(MANY)
-    line.runs._gathering._most_seconds = 60
 
     began = time.monotonic()
     line.runs._gathering.hold(line.service.stop, lambda: 0)
 
     assert waiting
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < LONG_SECONDS

@@ -39,11 +39,10 @@ _PAUSE_SECONDS = 0.01
 """Handlers of a start batch end one after another: after this pause their outcomes are written at once."""
 
 _ENOUGH = 800
+"""While many runs end, their outcomes wait for so many."""
+
 _OF_SLOTS = 5
 """Outcomes of so many runs per slot are enough, too: a quarter of what a worker has in flight at most."""
-
-_GATHER_SECONDS = 0.08
-"""While many end, their outcomes wait up to this time for others."""
 
 _DROPPED = "details could not be stored"
 
@@ -90,8 +89,7 @@ class RecorderLoop:
         self._locked = LockedOutcomes()
         self._wake = threading.Event()
         self._pace = Pace(_PAUSE_SECONDS)
-        enough = min(_ENOUGH, _OF_SLOTS * service.settings.worker_slots)
-        self._gathering = Gathering(most_seconds=_GATHER_SECONDS, enough=enough)
+        self._gathering = Gathering(min(_ENOUGH, _OF_SLOTS * service.settings.worker_slots))
         self._progress = service.health.progress(self.name, 30.0)
         self.closed = threading.Event()
 

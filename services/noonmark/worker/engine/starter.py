@@ -36,8 +36,7 @@ _PAUSE_SECONDS: Final = 0.005
 """The messages of one relay batch arrive partition by partition: after this pause they start together."""
 
 _ENOUGH: Final = 800
-_GATHER_SECONDS: Final = 0.08
-"""While much arrives, a start waits up to this time for so many runs."""
+"""While many runs arrive, a start waits for so many."""
 
 _WORTH_A_WAIT: Final = 100
 """A start that cannot have more runs than this does not wait for them."""
@@ -83,7 +82,7 @@ class Starter:
         self._in_flight = in_flight
         self._shards = shards
         self._pace = Pace(_PAUSE_SECONDS)
-        self._gathering = Gathering(most_seconds=_GATHER_SECONDS, enough=_ENOUGH)
+        self._gathering = Gathering(_ENOUGH)
         self._locked: list[Delivery] = []
         self._locked_until = 0.0
 

@@ -12,8 +12,9 @@ _SMOOTHING_SECONDS: Final = 0.25
 _STEP_SECONDS: Final = 0.005
 
 _LEAST_PER_SECOND: Final = 2000.0
-_SECONDS_PER_RATE: Final = 1 / 160_000
-"""With 4,000 things per second a batch follows the last one after 25 ms and has 100; with 10,000, 625."""
+_SECONDS_PER_RATE: Final = 1 / 80_000
+_MOST_SECONDS: Final = 0.08
+"""With 4,000 things per second a batch follows the last one after 25 ms and has 100; with 10,000, 800."""
 
 
 class Gathering:
@@ -24,33 +25,23 @@ class Gathering:
     begin. With a light load nothing waits.
     """
 
-    def __init__(self, *, most_seconds: float, enough: int) -> None:
-        """Set the bounds.
-
-        Args:
-            most_seconds: the longest time between the starts of two batches because of a wait.
-            enough: a batch of so many things does not wait for more.
-        """
-        self._most_seconds = most_seconds
+    def __init__(self, enough: int) -> None:
+        """Set how many things are enough: a batch with as many does not wait for more."""
         self._enough = enough
         self._recent = 0.0
-        self._began_at = 0.0
+        self._noted_at = self._until = 0.0
 
     def took(self, count: int) -> None:
         """Note that a batch of so many things begins."""
         now = time.monotonic()
-        self._recent = self._decayed(now) + count
-        self._began_at = now
+        self._recent = self._recent * math.exp((self._noted_at - now) / _SMOOTHING_SECONDS) + count
+        self._noted_at = now
+        excess = self._recent / _SMOOTHING_SECONDS - _LEAST_PER_SECOND
+        self._until = now + min(_MOST_SECONDS, max(0.0, excess) * _SECONDS_PER_RATE)
 
     def left_seconds(self, waiting: int) -> float:
         """Return how long a batch that would have so many things should wait for more."""
-        if waiting >= self._enough:
-            return 0.0
-        now = time.monotonic()
-        rate = self._decayed(now) / _SMOOTHING_SECONDS
-        if rate < _LEAST_PER_SECOND:
-            return 0.0
-        return max(0.0, self._began_at + min(self._most_seconds, rate * _SECONDS_PER_RATE) - now)
+        return 0.0 if waiting >= self._enough else max(0.0, self._until - time.monotonic())
 
     def hold(self, stop: threading.Event, waiting: Callable[[], int]) -> None:
         """Wait until the next batch should begin.
@@ -62,7 +53,3 @@ class Gathering:
         while (left := self.left_seconds(waiting())) > 0:
             if stop.wait(min(left, _STEP_SECONDS)):
                 return
-
-    def _decayed(self, now: float) -> float:
-        """Return the recent number of things, as it is now."""
-        return self._recent * math.exp((self._began_at - now) / _SMOOTHING_SECONDS)
