@@ -12,7 +12,7 @@ import psycopg
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.traces import record_spans
 from noonmark.core.faults import hit
-from noonmark.core.states import RunState
+from noonmark.core.states import AttemptOutcome, RunState
 from noonmark.kafka.topics import Topics
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
@@ -311,13 +311,10 @@ class RecorderLoop:
 
 
 def _ends(outcomes: Sequence[Outcome], recorded: Recorded) -> Counter[tuple[str, int, str]]:
-    """Count what was written by state, lane and kind."""
+    """Count what was written by state, lane and kind; that of runs that have succeeded is not looked up."""
     if recorded.plain:
-        found = Counter([(o.run.lane, o.run.kind) for o in recorded.plain])
-        succeeded = RunState.SUCCEEDED.value
-        return Counter(
-            {(succeeded, lane, kind or UNKNOWN_KIND): count for (lane, kind), count in found.items()}
-        )
+        lanes = Counter([o.run.lane for o in recorded.plain])
+        return Counter({(RunState.SUCCEEDED.value, lane, UNKNOWN_KIND): n for lane, n in lanes.items()})
     states = recorded.states
     return Counter(
         (states[o.run.id], o.run.lane, o.run.kind or UNKNOWN_KIND) for o in outcomes if o.run.id in states
@@ -355,19 +352,26 @@ class SettledRuns:
         durations: defaultdict[_Ending, list[float]] = defaultdict(list)
         traced: defaultdict[_Ending, list[tuple[float, str]]] = defaultdict(list)
         removed = self._in_flight.remove(keys_of(outcomes))
+        kind: str | None = ""
+        how: AttemptOutcome | None = None
+        seconds: list[float] = []
         for attempt, outcome in zip(removed, outcomes, strict=True):
             if attempt is None:
                 continue
             ended.append(attempt)
             if attempt.began_at:
-                # `value` would be a property, written in Python: it costs as much as the rest of this loop.
-                ending = (attempt.run.kind, outcome.attempt_outcome._value_)
-                durations[ending].append(now - attempt.began_at)
-                if attempt.trace is not None:
+                if attempt.run.kind != kind or outcome.attempt_outcome is not how:
+                    # Nearly all end alike. `value` would be a property, written in Python.
+                    kind, how = attempt.run.kind, outcome.attempt_outcome
+                    seconds = durations[kind, how._value_]
+                seconds.append(now - attempt.began_at)
+            if attempt.trace is not None:
+                if attempt.began_at:
+                    ending = (attempt.run.kind, outcome.attempt_outcome._value_)
                     traced[ending].append((now - attempt.began_at, attempt.trace.context.trace_id))
-            if attempt.trace is not None and self._service.traces is not None:
-                group = self._topics.group_worker(attempt.pool, attempt.lane)
-                record_spans(self._service.traces.tracer, attempt, outcome, group=group)
+                if self._service.traces is not None:
+                    group = self._topics.group_worker(attempt.pool, attempt.lane)
+                    record_spans(self._service.traces.tracer, attempt, outcome, group=group)
         settle_records(self._readers, ended)
         for (kind, ending_value), seconds in durations.items():
             labelled = ATTEMPT_DURATION.labels(kind or UNKNOWN_KIND, ending_value)

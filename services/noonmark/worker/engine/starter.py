@@ -22,7 +22,7 @@ from noonmark.store.outcomes.earlier_attempts import EarlierAttempts, read_earli
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import held_runs, starts, worker_lease
 from noonmark.store.runs.locked_runs import find_locked, is_lock_timeout
-from noonmark.store.runs.starts import StartRequest
+from noonmark.store.runs.starts import StartPointer
 from noonmark.telemetry.metrics import DUPLICATE_MESSAGES, HANDED_BACK
 from noonmark.telemetry.verdicts import count_start_deadline
 from noonmark.worker.engine.slot_planner import SlotPlanner
@@ -142,18 +142,18 @@ class Starter:
 
     def _without_duplicates(self, picked: Sequence[Delivery]) -> list[Delivery]:
         """Drop copies of messages whose run is in flight already."""
+        # A call of `attempt_key` costs more than the look-ups.
+        keys = [((said := each.start_request).run_id.int, said.fence) for each in picked]
+        if self._in_flight.has_none(keys) and len(set(keys)) == len(keys):
+            return list(picked)
         fresh: dict[AttemptKey, Delivery] = {}
         twice: list[Delivery] = []
-        in_flight = self._in_flight
-        for delivery in picked:
-            request = delivery.start_request
-            key = request.run_id.int, request.fence  # a call of `attempt_key` costs more than the look-ups
-            if key in fresh or key in in_flight:
+        for key, delivery in zip(keys, picked, strict=True):
+            if key in fresh or key in self._in_flight:
                 twice.append(delivery)
             else:
                 fresh[key] = delivery
-        if twice:
-            self._settle_unstarted(twice)
+        self._settle_unstarted(twice)
         return list(fresh.values())
 
     def _request(self, connection: psycopg.Connection, fresh: Sequence[Delivery]) -> _Started | None:
@@ -255,7 +255,8 @@ class Starter:
         earlier: Mapping[UUID, EarlierAttempts],
     ) -> None:
         """Pass started runs to the executors."""
-        attempts = [RunningAttempt.of(run, deliveries[run.id.int], self._pool) for run in runs]
+        of, pool = RunningAttempt.of, self._pool
+        attempts = [of(run, deliveries[run.id.int], pool) for run in runs]
         for attempt in attempts if earlier else ():
             if (left := earlier.get(attempt.run.id)) is not None:
                 attempt.checkpoint, attempt.rejections = left.checkpoint, left.rejections
@@ -270,7 +271,7 @@ class Starter:
                 reader.consumer.started(begun)
 
     def _expire(
-        self, connection: psycopg.Connection, refused: Sequence[StartRequest], over: Sequence[Delivery]
+        self, connection: psycopg.Connection, refused: Sequence[StartPointer], over: Sequence[Delivery]
     ) -> None:
         """Record the verdict of runs whose start deadline has passed, and settle all refused messages."""
         try:
@@ -301,7 +302,7 @@ class _Started:
     """
 
     runs: list[StartedRun]
-    refused: Sequence[StartRequest]
+    refused: Sequence[StartPointer]
     earlier: Mapping[UUID, EarlierAttempts]
     lapsed: bool
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
+import msgspec
 from psycopg.rows import BaseRowFactory
 
 T = TypeVar("T", bound=tuple[Any, ...])
@@ -42,8 +43,11 @@ class OutboxRow(NamedTuple):
     job_versions: list[int] | None = None
 
 
-class StartedRun(NamedTuple):
-    """A run that `start_runs` returned to this worker. `work` is JSON text: payload, timeout, retry."""
+class StartedRun(msgspec.Struct, frozen=True, gc=False):
+    """A run that `start_runs` returned to this worker. `work` is JSON text: payload, timeout, retry.
+
+    Not a tuple: dozens of reads of its fields follow for each run, and each costs a fifth of a tuple's.
+    """
 
     id: UUID
     scheduled_for: datetime
