@@ -46,7 +46,7 @@ class OutboxRow(NamedTuple):
 class StartedRun(msgspec.Struct, frozen=True, gc=False):
     """A run that `start_runs` returned to this worker. `work` is JSON text: payload, timeout, retry.
 
-    Not a tuple: dozens of reads of its fields follow for each run, and each costs a fifth of a tuple's.
+    Not a tuple: dozens of reads of its fields follow for each run, and each costs less than a tuple's.
     """
 
     id: UUID
