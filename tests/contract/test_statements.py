@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -57,6 +58,12 @@ def db(postgres_server, template_database) -> Iterator[psycopg.Connection]:
     postgres_server.drop(name)
 
 
+def fields_of(kind: Any) -> tuple[str, ...]:
+    """Return the fields of a tuple with names, or of a struct."""
+    fields: tuple[str, ...] = kind.__struct_fields__ if hasattr(kind, "__struct_fields__") else kind._fields
+    return fields
+
+
 def names_in_code() -> set[str]:
     """Names that the code asks for, also where they stand in a table and are looked up later."""
     found = set()
@@ -104,10 +111,10 @@ def test_postgres_understands_a_statement_as_it_stands(db, name):
     assert described.nparams == len(numbers)
     if name in ROW_CLASSES:
         columns = [described.fname(n) for n in range(described.nfields)]
-        assert len(columns) == len(ROW_CLASSES[name]._fields)
+        wanted = fields_of(ROW_CLASSES[name])
+        assert len(columns) == len(wanted)
         names = [column.decode() for column in columns if column and column != b"?column?"]
         loose = {"batch_id": "batch_id", "ctid": "place"}
-        wanted = ROW_CLASSES[name]._fields
         assert [loose.get(column, column) for column in names] == list(wanted)
 
 

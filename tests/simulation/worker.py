@@ -34,7 +34,8 @@ from noonmark.store.runs.finish import Outcome
 from noonmark.store.runs.starts import StartRequest
 from noonmark.store.runs.worker_lease import Identity
 from noonmark.verify.history import Call
-from noonmark.worker.engine.starter import SlotPlanner, Starter
+from noonmark.worker.engine.slot_planner import SlotPlanner
+from noonmark.worker.engine.starter import Starter
 from noonmark.worker.in_flight import Load, RunsInFlight
 from noonmark.worker.lanes.reader import settle_records
 

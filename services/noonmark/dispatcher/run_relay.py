@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 
 from noonmark.core.ids import shard_of
+from noonmark.core.states import Lane
 from noonmark.core.workflows import WORKFLOW_POOL
 from noonmark.dispatcher.pool_signers import PoolSigners, PoolState
 from noonmark.dispatcher.relay_loop import RelayLoop
@@ -19,6 +20,7 @@ from noonmark.kafka.messages import QueuedRun
 from noonmark.kafka.producers.delivery import DeliveryFailure
 from noonmark.kafka.producers.producer import BatchResult, RelayProducer
 from noonmark.kafka.topics import Topics
+from noonmark.service.gathering import Gathering
 from noonmark.service.run_traces import Root, relay_context
 from noonmark.service.runner import Service
 from noonmark.service.startup import kafka_config
@@ -31,6 +33,9 @@ from noonmark.store.workflows.facts import WorkflowTimer, insert_workflow_timers
 from noonmark.telemetry.metrics import PARKED_RUNS, RUN_MESSAGES
 
 _PARKED_RETRY_SECONDS: Final = 60.0
+_NEARLY_FULL: Final = 0.75
+"""While many runs are queued, a batch waits for more, unless the one before it was as full as this."""
+
 _SMOOTHING: Final = 0.3
 """Weight of a batch in the mean number of runs per row."""
 
@@ -60,6 +65,8 @@ class RunRelay(RelayLoop):
         self._runs_per_row = float(relay.RUNS_PER_ROW)
         self._refused: dict[int, list[tuple[QueuedRun, str]]] = {}
         self._began = 0.0
+        self._gathering = Gathering(1)
+        self._is_full = False
         self._producer = RelayProducer(
             kafka_config(service.settings),
             should_stop=service.stop.is_set,
@@ -70,12 +77,22 @@ class RunRelay(RelayLoop):
             topics, self._producer.partitions, most=service.settings.runs_per_message
         )
 
+    def run_once(self, connection: psycopg.Connection) -> float:
+        """Relay one batch."""
+        self._gathering.hold(self._service.stop, lambda: self._is_full)
+        return super().run_once(connection)
+
     def read(self, connection: psycopg.Connection, owned: Sequence[int]) -> list[OutboxRow]:
         """Read the next rows of every lane."""
         limit = self._service.settings.relay_batch
         rows = relay.read_runs(connection, owned, limit, runs_per_row=self._runs_per_row, without=self.locked)
         if sizes := [len(row.run_ids) for row in rows if row.run_ids is not None]:
             self._runs_per_row += (sum(sizes) / len(sizes) - self._runs_per_row) * _SMOOTHING
+        count = sum(sizes) + len(rows) - len(sizes)
+        self._gathering.took(count)
+        # Of the low lane half as many are read at once.
+        has_low = any(row.lane % relay.ARRAYS == Lane.LOW for row in rows)
+        self._is_full = count >= _NEARLY_FULL * limit / (2 if has_low else 1)
         return rows
 
     def send(

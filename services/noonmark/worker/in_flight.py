@@ -71,6 +71,10 @@ class RunsInFlight:
     def __contains__(self, key: AttemptKey) -> bool:
         return key in self._runs
 
+    def has_none(self, keys: Iterable[AttemptKey]) -> bool:
+        """Return whether none of these is in flight."""
+        return self._runs.keys().isdisjoint(keys)
+
     def add(self, attempts: Sequence[RunningAttempt]) -> None:
         """Register runs that were just started."""
         self._runs.update({attempt.key: attempt for attempt in attempts})

@@ -28,7 +28,7 @@ from noonmark.telemetry.logs import mask_also
 from noonmark.telemetry.routed_output import route_output
 from noonmark.worker.engine.engine import Engine
 from noonmark.worker.engine.recorder import RecorderLoop, SettledRuns
-from noonmark.worker.engine.starter import SlotPlanner
+from noonmark.worker.engine.slot_planner import SlotPlanner
 from noonmark.worker.grpc.channels import GrpcChannels
 from noonmark.worker.grpc.kind import GrpcKind
 from noonmark.worker.handlers.executors import Executors, Kind

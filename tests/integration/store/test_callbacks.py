@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from psycopg.types.json import Json
 from tests.integration.store.world import EVERY_SHARD, SHARDS, TOPICS, outcome
 
@@ -141,7 +142,7 @@ def test_a_report_that_does_not_fit_changes_nothing(world, case):
     if case == "repeated":
         assert called.report()
     elif case == "unknown run":
-        called.run = called.run._replace(id=uuid7())
+        called.run = replace(called.run, id=uuid7())
     elif case == "after the deadline":
         world.turn_clock(timedelta(seconds=61))
     elif case == "ended":

@@ -2,6 +2,7 @@
 
 import threading
 
+from msgspec.structs import asdict
 from tests.unit.worker.hands import hand, started, success
 
 from noonmark.store.database.row_types import StartedRun
@@ -9,7 +10,7 @@ from noonmark.worker.in_flight import RunsInFlight, StartBatches
 
 
 def outcomes(*runs: StartedRun):
-    return [success(hand(**run._asdict())) for run in runs]
+    return [success(hand(**asdict(run))) for run in runs]
 
 
 def test_a_batch_ends_with_its_last_run():

@@ -1,6 +1,7 @@
 """A run in hand is what Postgres said of it, with defaults for what a job left out."""
 
 import pytest
+from msgspec.structs import asdict
 from tests.unit.worker.hands import hand, record, started
 
 from noonmark.attempts.running_attempt import Delivery, RunningAttempt
@@ -46,13 +47,13 @@ def test_a_hand_knows_what_its_job_promises_and_no_attempt_outlasts_the_total_de
 def test_the_same_run_under_another_fence_is_another_hand():
     run = started()
 
-    assert hand(**run._asdict()).key != hand(**run._asdict(), fence=2).key
+    assert hand(**asdict(run)).key != hand(**asdict(run), fence=2).key
 
 
 def test_two_hands_are_equal_only_if_they_are_one():
     run = started()
 
-    assert hand(**run._asdict()) != hand(**run._asdict())
+    assert hand(**asdict(run)) != hand(**asdict(run))
 
 
 def test_the_retry_policy_of_equal_texts_is_read_once():

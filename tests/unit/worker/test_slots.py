@@ -14,7 +14,7 @@ from noonmark.attempts.running_attempt import Delivery
 from noonmark.core.states import Lane
 from noonmark.settings import Settings
 from noonmark.store.runs.starts import StartRequest
-from noonmark.worker.engine.starter import _WINDOW_SECONDS, SlotPlanner
+from noonmark.worker.engine.slot_planner import _WINDOW_SECONDS, SlotPlanner
 from noonmark.worker.in_flight import Load
 
 TICKET = StartRequest(started().id, NOW, 1)
@@ -210,7 +210,7 @@ class Pace:
         self.slots = slots(count)
         self._load = Load(0, 0, 0)
         self._now = self.slots._measured_at
-        monkeypatch.setattr("noonmark.worker.engine.starter.time.monotonic", lambda: self._now)
+        monkeypatch.setattr("noonmark.worker.engine.slot_planner.time.monotonic", lambda: self._now)
 
     def after(self, seconds: float, *, ended: int = 0, busy: float = 0.0) -> int:
         """Return the capacity a while later; so many runs ended in it, and for so long one was open."""

@@ -82,6 +82,14 @@ def until(condition) -> None:
         threading.Event().wait(0.001)
 
 
+def threads_of(executor: ThreadExecutor) -> set[int]:
+    return set(executor.running)
+
+
+def no_thread(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def tend_until(executor: ThreadExecutor, condition) -> None:
     """Look after the executor as the engine does."""
 
@@ -116,6 +124,37 @@ def test_batches_that_come_while_the_thread_is_at_work_start_no_others(gauge, ma
     gauge.wait_for(5000)
 
     assert len(gauge.threads) == 1
+
+
+def test_a_handler_that_waits_for_the_gil_is_no_reason_for_another_thread(gauge, make, monkeypatch):
+    # No time passes: the handler has just begun, although the queue does not move.
+    monkeypatch.setattr("noonmark.worker.handlers.threads.time.monotonic", lambda: 1.0)
+    gauge.blocking = True
+    executor = make(64)
+    executor.submit(hands(50))
+    gauge.wait_for_entries(1)
+    for _ in range(100):
+        executor.tend()
+    assert len(threads_of(executor)) == 1
+
+    # It takes long: others run what is behind it.
+    monkeypatch.setattr("noonmark.worker.handlers.threads.time.monotonic", lambda: 1.01)
+    tend_until(executor, lambda: len(gauge.threads) == 50)
+
+
+def test_a_thread_that_is_missing_is_started_soon(gauge, make, monkeypatch):
+    now = [1.0]
+    monkeypatch.setattr("noonmark.worker.handlers.threads.time.monotonic", lambda: now[0])
+    executor = make(4)
+    with monkeypatch.context() as none:
+        none.setattr(threading.Thread, "start", no_thread)
+        executor.submit(hands(3))
+        executor.tend()
+    assert gauge.outcomes == []
+
+    now[0] += 0.1
+    executor.tend()
+    gauge.wait_for(3)
 
 
 def test_runs_that_come_in_behind_a_blocking_one_are_not_forgotten(gauge, make):

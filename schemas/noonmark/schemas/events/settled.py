@@ -88,7 +88,11 @@ def settled_events(
     max_bytes: int = MAX_MESSAGE_BYTES,
 ) -> list[bytes]:
     """Return events with the outcomes, each of at most `max_bytes`; larger events are split in half."""
-    return _split(namespace, [_published(one) for one in outcomes], at, max_bytes)
+    # Nearly all are plain, and a call for each would cost a third as much as encoding it.
+    published = [
+        one if one.error is None and type(one) is SettledRun else _published(one) for one in outcomes
+    ]
+    return _split(namespace, published, at, max_bytes)
 
 
 def _split(
@@ -108,7 +112,7 @@ def _split(
 
 def _data(outcomes: Sequence[_Published]) -> object:
     """Return the data of an event. Plain outcomes are encoded at once, in half the time."""
-    if any(isinstance(one, dict) for one in outcomes):
+    if dict in set(map(type, outcomes)):
         return {"outcomes": [one if isinstance(one, dict) else _fields(one) for one in outcomes]}
     return orjson.Fragment(_encode({"outcomes": outcomes}))
 

@@ -29,7 +29,8 @@ from noonmark.telemetry.metrics import HANDED_BACK, WORKER_SLOTS
 from noonmark.worker.engine.late_starts import LateStarts
 from noonmark.worker.engine.process_resources import ProcessResources, UnusableProcessError
 from noonmark.worker.engine.recorder import RecorderLoop
-from noonmark.worker.engine.starter import SlotPlanner, Starter
+from noonmark.worker.engine.slot_planner import SlotPlanner
+from noonmark.worker.engine.starter import Starter
 from noonmark.worker.engine.stop_requests import StopRequests
 from noonmark.worker.handlers.executors import Executors
 from noonmark.worker.in_flight import RunsInFlight

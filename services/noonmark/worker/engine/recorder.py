@@ -12,11 +12,12 @@ import psycopg
 from noonmark.attempts.running_attempt import RunningAttempt
 from noonmark.attempts.traces import record_spans
 from noonmark.core.faults import hit
-from noonmark.core.states import Origin, RunState
+from noonmark.core.states import AttemptOutcome, Origin, RunState
 from noonmark.kafka.topics import Topics
 from noonmark.service.backoff import Backoff
 from noonmark.service.database_errors import DbFault, classify, must_reconnect
 from noonmark.service.database_loop import Pace
+from noonmark.service.gathering import Gathering
 from noonmark.service.runner import Service
 from noonmark.store.database.connect import connect
 from noonmark.store.database.hints import HintSender
@@ -38,6 +39,12 @@ _PAUSE_SECONDS = 0.01
 """Handlers of a start batch end one after another: after this pause their outcomes are written at once."""
 
 _TASK = Origin.TASK.value
+_ENOUGH = 800
+"""While many runs end, their outcomes wait for so many."""
+
+_OF_SLOTS = 5
+"""Outcomes of so many runs per slot are enough, too: a quarter of what a worker has in flight at most."""
+
 _DROPPED = "details could not be stored"
 
 _Ending = tuple[str | None, str]
@@ -83,6 +90,7 @@ class RecorderLoop:
         self._locked = LockedOutcomes()
         self._wake = threading.Event()
         self._pace = Pace(_PAUSE_SECONDS)
+        self._gathering = Gathering(min(_ENOUGH, _OF_SLOTS * service.settings.worker_slots))
         self._progress = service.health.progress(self.name, 30.0)
         self.closed = threading.Event()
 
@@ -117,9 +125,11 @@ class RecorderLoop:
                 if not self._inbox:
                     self._wake.wait(_POLL_SECONDS)
                 self._pace.hold(self.closed)
+                self._gathering.hold(self.closed, lambda: len(self._inbox))
                 self._wake.clear()
                 outcomes = self._take()
                 if outcomes:
+                    self._gathering.took(len(outcomes))
                     connection = self._record(connection, outcomes, backoff)
                     if backoff.failures:
                         backoff.reset()
@@ -308,13 +318,13 @@ class RecorderLoop:
 def _ends(
     outcomes: Sequence[Outcome], recorded: Recorded, *, of_tasks: bool = False
 ) -> Counter[tuple[str, int, str]]:
-    """Count what was written by state, lane and kind: runs of tasks, or the others."""
+    """Count what was written by state, lane and kind: runs of tasks, or the others.
+
+    The kind of runs that have succeeded is not looked up.
+    """
     if recorded.plain:
-        found = Counter([(o.run.lane, o.run.kind) for o in recorded.plain])
-        succeeded = RunState.SUCCEEDED.value
-        return Counter(
-            {(succeeded, lane, kind or UNKNOWN_KIND): count for (lane, kind), count in found.items()}
-        )
+        lanes = Counter([o.run.lane for o in recorded.plain])
+        return Counter({(RunState.SUCCEEDED.value, lane, UNKNOWN_KIND): n for lane, n in lanes.items()})
     states = recorded.states
     return Counter(
         (states[o.run.id], o.run.lane, o.run.kind or UNKNOWN_KIND)
@@ -354,19 +364,26 @@ class SettledRuns:
         durations: defaultdict[_Ending, list[float]] = defaultdict(list)
         traced: defaultdict[_Ending, list[tuple[float, str]]] = defaultdict(list)
         removed = self._in_flight.remove(keys_of(outcomes))
+        kind: str | None = ""
+        how: AttemptOutcome | None = None
+        seconds: list[float] = []
         for attempt, outcome in zip(removed, outcomes, strict=True):
             if attempt is None:
                 continue
             ended.append(attempt)
             if attempt.began_at:
-                # `value` would be a property, written in Python: it costs as much as the rest of this loop.
-                ending = (attempt.run.kind, outcome.attempt_outcome._value_)
-                durations[ending].append(now - attempt.began_at)
-                if attempt.trace is not None:
+                if attempt.run.kind != kind or outcome.attempt_outcome is not how:
+                    # Nearly all end alike. `value` would be a property, written in Python.
+                    kind, how = attempt.run.kind, outcome.attempt_outcome
+                    seconds = durations[kind, how._value_]
+                seconds.append(now - attempt.began_at)
+            if attempt.trace is not None:
+                if attempt.began_at:
+                    ending = (attempt.run.kind, outcome.attempt_outcome._value_)
                     traced[ending].append((now - attempt.began_at, attempt.trace.context.trace_id))
-            if attempt.trace is not None and self._service.traces is not None:
-                group = self._topics.group_worker(attempt.pool, attempt.lane)
-                record_spans(self._service.traces.tracer, attempt, outcome, group=group)
+                if self._service.traces is not None:
+                    group = self._topics.group_worker(attempt.pool, attempt.lane)
+                    record_spans(self._service.traces.tracer, attempt, outcome, group=group)
         settle_records(self._readers, ended)
         for (kind, ending_value), seconds in durations.items():
             labelled = ATTEMPT_DURATION.labels(kind or UNKNOWN_KIND, ending_value)

@@ -27,11 +27,17 @@ def measure_starts(attempts: Sequence[RunningAttempt], objectives: Sequence[floa
         objectives: seconds by lane within which a run must start.
     """
     by_lane: Sequence[_Delays] = [([], [], []) for _ in _LANES]
+    started_at = scheduled_for = None
+    delay = 0.0
     for attempt in attempts:
         run = attempt.run
         if run.attempt != 1 or run.losses:
             continue
-        delay = (run.started_at - (run.due_at or run.scheduled_for)).total_seconds()
+        due_at = run.due_at or run.scheduled_for
+        if due_at != scheduled_for or run.started_at != started_at:
+            # Runs that start together often have one instant.
+            started_at, scheduled_for = run.started_at, due_at
+            delay = (started_at - scheduled_for).total_seconds()
         owed, backfilled, traced = by_lane[attempt.lane]
         (owed if run.origin != _BACKFILL else backfilled).append(delay)
         if attempt.trace is not None:

@@ -1,4 +1,4 @@
-"""Starts batches of runs: how many, from which lanes, and on to the executors."""
+"""Starts batches of runs: from the buffers of the lanes, by a statement, on to the executors."""
 
 from __future__ import annotations
 
@@ -15,110 +15,33 @@ from noonmark.attempts.running_attempt import AttemptTrace, Delivery, RunningAtt
 from noonmark.core.attempt_key import AttemptKey
 from noonmark.core.faults import hit
 from noonmark.service.database_loop import Pace
+from noonmark.service.gathering import Gathering
 from noonmark.service.runner import Service
-from noonmark.settings import Settings
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.outcomes.earlier_attempts import EarlierAttempts, read_earlier_attempts
 from noonmark.store.outcomes.events import EventTopics
 from noonmark.store.runs import held_runs, starts, worker_lease
 from noonmark.store.runs.locked_runs import find_locked, is_lock_timeout
-from noonmark.store.runs.starts import StartRequest
-from noonmark.telemetry.metrics import (
-    DUPLICATE_MESSAGES,
-    HANDED_BACK,
-)
+from noonmark.store.runs.starts import StartPointer
+from noonmark.telemetry.metrics import DUPLICATE_MESSAGES, HANDED_BACK
 from noonmark.telemetry.verdicts import count_start_deadline
+from noonmark.worker.engine.slot_planner import SlotPlanner
 from noonmark.worker.engine.start_delays import measure_starts
 from noonmark.worker.handlers.executors import Executors
-from noonmark.worker.in_flight import Load, RunsInFlight
+from noonmark.worker.in_flight import RunsInFlight
 from noonmark.worker.lanes.reader import LaneReader, records_by_lane, settle_records
 from noonmark.worker.leases.lease import Lease
 
 _PAUSE_SECONDS: Final = 0.005
 """The messages of one relay batch arrive partition by partition: after this pause they start together."""
 
-_WINDOW_SECONDS: Final = 0.1
-"""Short runs are started ahead: at most as many as end in this time."""
+_ENOUGH: Final = 800
+"""While many runs arrive, a start waits for so many."""
 
-_MOST_OPEN: Final = 10
-"""And at most this many times the slots."""
+_WORTH_A_WAIT: Final = 100
+"""A start that cannot have more runs than this does not wait for them."""
 
-_MOST_IN_FLIGHT: Final = 20
-"""The same with those that have ended and wait to be recorded: a worker that dies repeats them all."""
-
-_MEASURE_SECONDS: Final = 0.05
-
-_MOST_STARTS: Final = 1000
 _LOCKED_SECONDS: Final = 1.0
-_SMOOTHING_SECONDS: Final = 0.5
-_FORGET_SECONDS: Final = 2.0
-
-
-class SlotPlanner:
-    """Capacity and lane shares. Used by the engine's thread."""
-
-    def __init__(self, settings: Settings) -> None:
-        """Read the sizes from the settings."""
-        self._slots = settings.worker_slots
-        self._high_reserve = settings.worker_high_reserve
-        self._low_share = settings.worker_low_share
-        # Starts that the shares of normal and low still owe them, carried over while slots come free singly.
-        self._owed_starts = [0.0, 0.0]
-        # Runs ended per second in which at least one was open; and the load when that was last measured.
-        self._rate = 0.0
-        self._last = Load(0, 0, 0)
-        self._measured_at = self._ended_at = time.monotonic()
-
-    def capacity(self, load: Load) -> int:
-        """Return how many runs can be open: the number of slots, or what the current rate soon ends.
-
-        Handlers of a few microseconds would starve on a fixed number of slots, because a start takes
-        milliseconds. Slow handlers must not be started before they can run. The time in which none is open
-        does not count: it is the database's, and a start that takes long needs more runs, not fewer.
-        """
-        now = time.monotonic()
-        elapsed = now - self._measured_at
-        if elapsed >= _MEASURE_SECONDS:
-            ended, busy = load.ended - self._last.ended, load.busy_seconds - self._last.busy_seconds
-            if ended:
-                self._ended_at = now
-            if now - self._ended_at > _FORGET_SECONDS:
-                self._rate = 0.0
-            elif busy > 0:
-                self._rate += (ended / busy - self._rate) * min(1.0, elapsed / _SMOOTHING_SECONDS)
-            self._last, self._measured_at = load, now
-        return max(self._slots, min(int(self._rate * _WINDOW_SECONDS), _MOST_OPEN * self._slots))
-
-    def pick(self, readers: Sequence[LaneReader], load: Load) -> list[Delivery]:
-        """Take messages for the next start: high first, with a small share reserved for each lower lane.
-
-        Args:
-            readers: one per lane, in the order of the lanes.
-            load: the runs in flight. The lower lanes never fill the reserve, so the high lane does not wait
-                for one of their runs to end.
-        """
-        capacity = self.capacity(load)
-        free = min(capacity - load.open, _MOST_IN_FLIGHT * self._slots - load.in_flight, _MOST_STARTS)
-        high, normal, low = readers
-        ahead = load.open >= self._slots and not high.buffer
-        if free <= 0 or (ahead and free < min(capacity, _MOST_STARTS) // 2):
-            # Every slot has its run. More are started ahead in large batches: a small one costs as much.
-            return []
-        lower_free = max(0, min(free, capacity - int(capacity * self._high_reserve) - load.open_lower))
-        share = free * self._low_share
-        kept_low = min(int(self._owed_starts[1] + share), len(low.buffer), lower_free)
-        kept_normal = min(int(self._owed_starts[0] + share), len(normal.buffer), lower_free - kept_low)
-        picked = _take(high, free - kept_normal - kept_low)
-        lower_free = min(lower_free, free - len(picked))
-        from_normal = _take(normal, lower_free - kept_low)
-        from_low = _take(low, lower_free - len(from_normal))
-        picked += from_normal + from_low
-        # At most one run is carried over for each.
-        self._owed_starts = [
-            min(1.0, max(0.0, owed + len(picked) * self._low_share - len(taken)))
-            for owed, taken in zip(self._owed_starts, (from_normal, from_low), strict=True)
-        ]
-        return picked
 
 
 class Starter:
@@ -159,6 +82,7 @@ class Starter:
         self._in_flight = in_flight
         self._shards = shards
         self._pace = Pace(_PAUSE_SECONDS)
+        self._gathering = Gathering(_ENOUGH)
         self._locked: list[Delivery] = []
         self._locked_until = 0.0
 
@@ -168,9 +92,25 @@ class Starter:
         if not any(reader.buffer for reader in self._readers):
             return False
         self._pace.hold(self._service.stop)
-        picked = self._slots.pick(self._readers, self._in_flight.load())
+        load = self._in_flight.load()
+        if self._gathers(self._slots.free(load)):
+            return True
+        picked = self._slots.pick(self._readers, load)
         if not picked:
             return False
+        self._gathering.took(len(picked))
+        return self._start_picked(connection, picked)
+
+    def _gathers(self, free: int) -> bool:
+        """Return whether the next start waits for more runs; it does not if there is one of the high lane."""
+        high, normal, low = self._readers
+        waiting = len(normal.buffer) + len(low.buffer)
+        if high.buffer or free <= max(waiting, _WORTH_A_WAIT):
+            return False
+        return self._gathering.left_seconds(waiting) > 0
+
+    def _start_picked(self, connection: psycopg.Connection, picked: Sequence[Delivery]) -> bool:
+        """Start runs that were taken; return False if they must wait for the next lease."""
         fresh = self._without_duplicates(picked)
         if not fresh:
             return True
@@ -202,18 +142,18 @@ class Starter:
 
     def _without_duplicates(self, picked: Sequence[Delivery]) -> list[Delivery]:
         """Drop copies of messages whose run is in flight already."""
+        # A call of `attempt_key` costs more than the look-ups.
+        keys = [((said := each.start_request).run_id.int, said.fence) for each in picked]
+        if self._in_flight.has_none(keys) and len(set(keys)) == len(keys):
+            return list(picked)
         fresh: dict[AttemptKey, Delivery] = {}
         twice: list[Delivery] = []
-        in_flight = self._in_flight
-        for delivery in picked:
-            request = delivery.start_request
-            key = request.run_id.int, request.fence  # a call of `attempt_key` costs more than the look-ups
-            if key in fresh or key in in_flight:
+        for key, delivery in zip(keys, picked, strict=True):
+            if key in fresh or key in self._in_flight:
                 twice.append(delivery)
             else:
                 fresh[key] = delivery
-        if twice:
-            self._settle_unstarted(twice)
+        self._settle_unstarted(twice)
         return list(fresh.values())
 
     def _request(self, connection: psycopg.Connection, fresh: Sequence[Delivery]) -> _Started | None:
@@ -315,7 +255,8 @@ class Starter:
         earlier: Mapping[UUID, EarlierAttempts],
     ) -> None:
         """Pass started runs to the executors."""
-        attempts = [RunningAttempt.of(run, deliveries[run.id.int], self._pool) for run in runs]
+        of, pool = RunningAttempt.of, self._pool
+        attempts = [of(run, deliveries[run.id.int], pool) for run in runs]
         for attempt in attempts if earlier else ():
             if (left := earlier.get(attempt.run.id)) is not None:
                 attempt.checkpoint, attempt.rejections = left.checkpoint, left.rejections
@@ -330,7 +271,7 @@ class Starter:
                 reader.consumer.started(begun)
 
     def _expire(
-        self, connection: psycopg.Connection, refused: Sequence[StartRequest], over: Sequence[Delivery]
+        self, connection: psycopg.Connection, refused: Sequence[StartPointer], over: Sequence[Delivery]
     ) -> None:
         """Record the verdict of runs whose start deadline has passed, and settle all refused messages."""
         try:
@@ -361,7 +302,7 @@ class _Started:
     """
 
     runs: list[StartedRun]
-    refused: Sequence[StartRequest]
+    refused: Sequence[StartPointer]
     earlier: Mapping[UUID, EarlierAttempts]
     lapsed: bool
 
@@ -369,21 +310,3 @@ class _Started:
 def _find_locked(connection: psycopg.Connection, deliveries: Sequence[Delivery]) -> set[UUID]:
     requests = [delivery.start_request for delivery in deliveries]
     return find_locked(connection, [(request.run_id, request.scheduled_for) for request in requests])
-
-
-def _take(reader: LaneReader, most: int) -> list[Delivery]:
-    buffer = reader.buffer
-    taken: list[Delivery] = []
-    if most <= 0 or not buffer:
-        return taken
-    epoch, is_current = -1, False
-    while len(taken) < most and buffer:
-        delivery = buffer.popleft()
-        if delivery.record.epoch != epoch:
-            epoch, is_current = delivery.record.epoch, reader.consumer.is_current(delivery.record)
-        # A partition that was lost meanwhile belongs to another worker, which starts its messages.
-        if is_current:
-            taken.append(delivery)
-    # Also if all of them belong to another worker: the buffer has shrunk, so a paused lane must resume.
-    reader.taken()
-    return taken

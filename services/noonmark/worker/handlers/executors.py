@@ -119,15 +119,23 @@ class Executors:
         for_loop: list[RunningAttempt] = []
         for_kinds: list[RunningAttempt] = []
         refused: list[Outcome] = []
-        may_begin = self._may_begin
+        may_begin, find, exactly_once = self._may_begin, self._registry.get, _EXACTLY_ONCE
         for attempt in attempts:
-            name = attempt.run.handler
-            handler = self._registry.get(name) if name else None
-            if (refusal := self._refusal(attempt, handler)) is not None:
-                refused.append(refusal)
-                continue
+            run = attempt.run
+            handler = find(run.handler) if run.handler else None
             attempt.may_begin, attempt.handler = may_begin, handler
-            if handler is None or handler.run == "process" or _is_suspect(attempt):
+            # Nearly all are such runs, and what can be said against others costs each of them several calls.
+            if (
+                handler is not None
+                and handler.run == "thread"
+                and not (run.losses or attempt.unreadable or "max_age_seconds" in attempt.retry)
+                and attempt.deadline_seconds is None
+                and attempt.delivery is not exactly_once
+            ):
+                for_threads.append(attempt)
+            elif (refusal := self._refusal(attempt, handler)) is not None:
+                refused.append(refusal)
+            elif handler is None or handler.run == "process" or _is_suspect(attempt):
                 for_kinds.append(attempt)
             else:
                 (for_loop if handler.run == "loop" else for_threads).append(attempt)

@@ -25,6 +25,7 @@ _MOST_COUNTED_SECONDS = 4 * _SHORT_SECONDS
 
 _FLUSH_SECONDS = 0.005
 _FLUSH_COUNT = 200
+_MISSING_SECONDS = 0.05
 _IDLE_SECONDS = 30.0
 
 _log = get_logger()
@@ -71,6 +72,7 @@ class ThreadExecutor:
         self._taken = 0
         self._taken_before = 0
         self._step = 1
+        self._moved_at = 0.0
         self._finished: dict[int, deque[Outcome]] = {}
         self.running: dict[int, RunningAttempt] = {}
         """What each thread currently executes, by thread id."""
@@ -82,6 +84,8 @@ class ThreadExecutor:
 
     def submit(self, attempts: Sequence[RunningAttempt]) -> None:
         """Queue runs; a single thread takes short ones, one after the other."""
+        if not self._queue:
+            self._moved_at = time.monotonic()
         self._queue.extend(attempts)
         if self._average_seconds >= _SHORT_SECONDS:
             self._call(len(attempts))
@@ -89,23 +93,31 @@ class ThreadExecutor:
             self._call(1)
 
     def tend(self) -> None:
-        """Wake more threads if the queue has not moved since the last call; called every few milliseconds.
+        """Wake more threads if handlers block and the queue has not moved since the last call.
 
-        Outcomes that a thread has collected but cannot report, because its next run takes long, are
-        reported here.
+        Called every few milliseconds. Outcomes that a thread has collected but cannot report, because its
+        next run takes long, are reported here.
         """
         blocked_since = time.monotonic() - _FLUSH_SECONDS
         for thread, attempt in list(self.running.items()):
             if attempt.began_at < blocked_since:
                 self._report(self._finished.get(thread, deque()))
-        if not self._queue:
-            self._step = 1
-        elif self._taken == self._taken_before:
+        now = time.monotonic()
+        if not self._queue or self._taken != self._taken_before:
+            self._step, self._moved_at = 1, now
+        elif self._is_blocked(now):
             self._call(self._step)
             self._step = min(self._step * 2, self.limit)
-        else:
-            self._step = 1
         self._taken_before = self._taken
+
+    def _is_blocked(self, now: float) -> bool:
+        """Return whether a handler takes long, or nothing has begun for so long that a thread may be missing.
+
+        A handler that waits for the GIL is no reason for another thread, which would wait for it, too.
+        """
+        since = now - _FLUSH_SECONDS
+        is_long = any(attempt.began_at < since for attempt in list(self.running.values()))
+        return is_long or now - self._moved_at > _MISSING_SECONDS
 
     def withdraw(self) -> list[RunningAttempt]:
         """Take back the runs that no thread has begun."""

@@ -22,7 +22,6 @@ from noonmark.service.runner import Service, StartError
 from noonmark.service.startup import await_read, kafka_config
 from noonmark.store.cluster.pools import read_keys
 from noonmark.store.database.connect import connect
-from noonmark.store.runs.starts import StartRequest
 from noonmark.telemetry.metrics import OFFSET_COMMIT_ERRORS
 from noonmark.worker.lanes.rejected_messages import RefusedMessages
 
@@ -272,10 +271,7 @@ class LaneReader:
         self._per_message += (len(runs) - self._per_message) * _SMOOTHING
         # With several runs, each is started and settled by itself: none waits for another.
         parts = [record] if len(runs) == 1 else self.consumer.split(record, len(runs))
-        self.buffer.extend(
-            Delivery(StartRequest(run.run_id, run.scheduled_for, run.fence), part, lane, run)
-            for run, part in zip(runs, parts, strict=True)
-        )
+        self.buffer.extend(Delivery(run, part, lane, run) for run, part in zip(runs, parts, strict=True))
 
     def _refuse(self, record: Record, error: RunMessageError) -> None:
         self._refused.put(record, self.consumer, error.code, str(error))

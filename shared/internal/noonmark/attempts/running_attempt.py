@@ -24,13 +24,14 @@ from noonmark.kafka.messages import QueuedRun, traceparent_of
 from noonmark.store.database.row_types import StartedRun
 from noonmark.store.outcomes.extras import OutcomeExtras
 from noonmark.store.runs.held_runs import FencedRun
-from noonmark.store.runs.starts import StartRequest
+from noonmark.store.runs.starts import StartPointer
 
 
 class Delivery(msgspec.Struct, eq=False):
     """A run of a message that passed its checks, and its Kafka record or its part of one."""
 
-    start_request: StartRequest
+    start_request: StartPointer
+    """The message itself says what a start needs: a run of it costs no other object."""
     record: Record
     lane: Lane
     message: QueuedRun | None = None
@@ -147,15 +148,14 @@ class RunningAttempt(msgspec.Struct, eq=False):
 
         One job that cannot be read must not end the worker, and with it all other runs.
         """
-        fence = delivery.start_request.fence
-        key, record, lane = (run.id.int, fence), delivery.record, delivery.lane
-        work: Any = None
+        fence, record, lane = delivery.start_request.fence, delivery.record, delivery.lane
+        key, work = (run.id.int, fence), None
         attempt: RunningAttempt | None = None
         try:
             work = orjson.loads(run.work) if run.work else {}
-            payload, retry = work.get("payload"), work.get("retry") or {}
-            timeout = float(work.get("timeout_seconds") or _TIMEOUT_SECONDS)
-            attempt = cls(key, run, fence, record, lane, pool, payload, timeout, retry)
+            find = work.get
+            timeout, retry = float(find("timeout_seconds") or _TIMEOUT_SECONDS), find("retry") or {}
+            attempt = cls(key, run, fence, record, lane, pool, find("payload"), timeout, retry)
             if "delivery" in work or "deadline_seconds" in work:
                 attempt._read_rare(work)
         except (ValueError, TypeError, AttributeError) as error:

@@ -31,11 +31,15 @@ printing_for: Final[Callable[[], Any]] = _attempt.get
 _routed: Final[dict[StreamName, RoutedStream]] = {}
 """The routed streams of the process; empty if there are none."""
 
+_current: Final[list[TextIO | RoutedStream | None]] = [None, None]
+"""Both of them in order, for the comparison after every handler."""
+
 
 def route_output(sink: Sink) -> None:
     """Replace `sys.stdout` and `sys.stderr`; called once, before handlers are imported."""
     _routed["stdout"] = RoutedStream(sys.stdout, "stdout", sink)
     _routed["stderr"] = RoutedStream(sys.stderr, "stderr", sink)
+    _current[:] = _routed["stdout"], _routed["stderr"]
     restore_routes()
     # What a process prints that a handler forks cannot reach its attempt.
     os.register_at_fork(after_in_child=lambda: _attempt.set(None))
@@ -47,11 +51,11 @@ def restore_routes() -> None:
     Two handlers that redirect at once leave the stream of one of them behind, and everything that is printed
     later would be lost in it.
     """
-    # A handler can also delete them.
-    if getattr(sys, "stdout", None) is _routed.get("stdout") and (
-        getattr(sys, "stderr", None) is _routed.get("stderr")
-    ):
-        return
+    try:
+        if sys.stdout is _current[0] and sys.stderr is _current[1]:
+            return
+    except AttributeError:
+        pass  # a handler can also delete them
     for name, stream in _routed.items():
         setattr(sys, name, stream)
 

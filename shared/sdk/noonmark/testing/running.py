@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from uuid import UUID, uuid4
 
 import orjson
+from msgspec.structs import replace
 
 from noonmark.attempts.context import Services, context_of
 from noonmark.attempts.emitter import Emitter
@@ -198,8 +199,12 @@ def _attempt_of(
         "delivery": DeliverySemantics(delivery),
         "deadline_seconds": deadline_seconds,
     }
-    run = _started(run_id or uuid4(), job_id or uuid4(), scheduled_for or began, began)._replace(
-        origin=origin, namespace=namespace, attempt=attempt, handler=found.name
+    run = replace(
+        _started(run_id or uuid4(), job_id or uuid4(), scheduled_for or began, began),
+        origin=origin,
+        namespace=namespace,
+        attempt=attempt,
+        handler=found.name,
     )
     record = Record("", 0, 0, 0, None, b"", 0)
     running = RunningAttempt(attempt_key(run.id, fence), run, fence, record, Lane.NORMAL, "default", **work)

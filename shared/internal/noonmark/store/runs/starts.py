@@ -6,11 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
-from typing import Final, TypeAlias
+from itertools import starmap
+from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
 import msgspec
 import psycopg
+from msgspec.structs import replace
 
 from noonmark.core.attempt_key import attempt_key
 from noonmark.core.states import Origin
@@ -36,6 +38,22 @@ _Started: TypeAlias = dict[int, list[StartedRun]]
 """Started runs by the fence that they were started under."""
 
 
+class StartPointer(Protocol):
+    """What says which run to start: a `StartRequest`, or the run of a message itself."""
+
+    @property
+    def run_id(self) -> UUID:
+        """The run."""
+
+    @property
+    def scheduled_for(self) -> datetime:
+        """Its instant."""
+
+    @property
+    def fence(self) -> int:
+        """The fence that it was queued under."""
+
+
 class StartRequest(msgspec.Struct, frozen=True, gc=False):
     """A run message that asks for a start: decoded and verified, not yet checked against the ledger."""
 
@@ -45,8 +63,8 @@ class StartRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 def start(
-    connection: psycopg.Connection, identity: Identity, pool: str, requests: Sequence[StartRequest]
-) -> tuple[list[StartedRun], list[StartRequest]]:
+    connection: psycopg.Connection, identity: Identity, pool: str, requests: Sequence[StartPointer]
+) -> tuple[list[StartedRun], list[StartPointer]]:
     """Move queued runs to running, in one transaction unless Postgres cannot read the work of one of them.
 
     Returns:
@@ -63,14 +81,14 @@ def start(
     return started, refused
 
 
-def _refused(requests: Sequence[StartRequest], started: _Started) -> list[StartRequest]:
+def _refused(requests: Sequence[StartPointer], started: _Started) -> list[StartPointer]:
     """Return the requests that started no run: there may be a copy of an older message of a started run."""
     keys = {attempt_key(run.id, fence) for fence, runs in started.items() for run in runs}
     return [request for request in requests if attempt_key(request.run_id, request.fence) not in keys]
 
 
 def _start_readable(
-    connection: psycopg.Connection, identity: Identity, pool: str, requests: Sequence[StartRequest]
+    connection: psycopg.Connection, identity: Identity, pool: str, requests: Sequence[StartPointer]
 ) -> _Started:
     """Start the runs of a batch. If Postgres cannot read the work of one job, the others start all the same.
 
@@ -93,17 +111,17 @@ def _start_together(
     connection: psycopg.Connection,
     identity: Identity,
     pool: str,
-    requests: Sequence[StartRequest],
+    requests: Sequence[StartPointer],
     *,
     timeouts: bool,
 ) -> _Started:
     """Start runs in one transaction, which a single statement is by itself; return them by fence."""
-    by_fence: dict[int, list[StartRequest]] = defaultdict(list)
+    by_fence: dict[int, list[StartPointer]] = defaultdict(list)
     for request in requests:
         by_fence[request.fence].append(request)
     started: _Started = {}
     together = connection.transaction() if len(by_fence) > 1 else nullcontext()
-    with together, connection.cursor(row_factory=row_of(StartedRun)) as cursor:
+    with together, connection.cursor() as cursor:
         for fence, group in by_fence.items():
             cursor.execute(
                 planned_once("start_runs"),
@@ -117,7 +135,7 @@ def _start_together(
                 },
                 binary=True,
             )
-            started[fence] = cursor.fetchall()
+            started[fence] = list(starmap(StartedRun, cursor.fetchall()))
     return started
 
 
@@ -132,7 +150,7 @@ def _with_pinned_work(connection: psycopg.Connection, started: list[StartedRun])
     filled = []
     for run in started:
         if run.kind is None and (pinned := work.get((run.job_id, run.job_version))):
-            filled.append(run._replace(kind=pinned[0], handler=pinned[1], work=pinned[2]))
+            filled.append(replace(run, kind=pinned[0], handler=pinned[1], work=pinned[2]))
         else:
             filled.append(run)
     return filled
@@ -157,7 +175,7 @@ def _with_task_work(connection: psycopg.Connection, started: list[StartedRun]) -
             filled.append(run)
             continue
         kind, handler, text = work.get((run.job_id, run.job_version, task_no), (None, None, None))
-        filled.append(run._replace(kind=kind, handler=handler, work=text))
+        filled.append(replace(run, kind=kind, handler=handler, work=text))
     return filled
 
 
@@ -187,7 +205,7 @@ def extend_batches(connection: psycopg.Connection, identity: Identity, seconds: 
 
 
 def expire(
-    connection: psycopg.Connection, topics: EventTopics, requests: Sequence[StartRequest], *, shards: int
+    connection: psycopg.Connection, topics: EventTopics, requests: Sequence[StartPointer], *, shards: int
 ) -> Mapping[int, int]:
     """Skip refused runs whose start deadline has passed (reason `start_deadline`); count them by lane."""
     if not requests:
