@@ -318,10 +318,7 @@ class RecorderLoop:
 def _ends(
     outcomes: Sequence[Outcome], recorded: Recorded, *, of_tasks: bool = False
 ) -> Counter[tuple[str, int, str]]:
-    """Count what was written by state, lane and kind: runs of tasks, or the others.
-
-    The kind of runs that have succeeded is not looked up.
-    """
+    """Count what was written, of tasks or else, by state, lane and kind; no kind of what has succeeded."""
     if recorded.plain:
         lanes = Counter([o.run.lane for o in recorded.plain])
         return Counter({(RunState.SUCCEEDED.value, lane, UNKNOWN_KIND): n for lane, n in lanes.items()})

@@ -87,18 +87,23 @@ def update(batch: Batch, job: LockedJob, request: UpdateJob, sequence: int | Non
     ).fetchone()
     assert row is not None, f"{job} changed under its lock"
     insert_tasks(batch.connection, [(job.id, row[0], spec)])
-    dropped = batch.connection.execute(statement("delete_fire_timers"), {"job_id": job.id}).fetchall()
-    if job.recurring:
-        # If the job is paused, the pause deferred these. If it is active, they could not be planned above.
-        left = skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
-        if left is not None:
-            raise _behind(job)
+    _drop_fire_timers(batch, job)
     if due.at is not None:
         insert_timers(batch, [PlannedJob(job.id, row[0], job.shard, job.namespace, spec, due)])
     batch.freed |= reset_waits(batch.connection, job.id)
     if job.state == JobState.PAUSED and state is not JobState.PAUSED:
         _end_pause(batch, job)
     return Result(Status.ACCEPTED, job.id)
+
+
+def _drop_fire_timers(batch: Batch, job: LockedJob) -> None:
+    """Delete the timers of a job's instants; those that have come due are skipped."""
+    dropped = batch.connection.execute(statement("delete_fire_timers"), {"job_id": job.id}).fetchall()
+    if job.recurring:
+        # If the job is paused, the pause deferred these. If it is active, they could not be planned before.
+        left = skip_due(batch, job, [(at, after_at) for at, after_at, _ in dropped])
+        if left is not None:
+            raise _behind(job)
 
 
 def _end_pause(batch: Batch, job: LockedJob) -> None:
