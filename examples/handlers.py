@@ -44,6 +44,12 @@ def sync_orders(ctx: Context) -> str:
     return f"synchronised on attempt {ctx.attempt}"
 
 
+@handler("sales.extract")
+def extract_sales(ctx: Context) -> dict[str, int]:
+    """Return counts that conditions of a workflow read."""
+    return {"orders": ctx.payload["orders"], "refunds": ctx.payload["refunds"]}
+
+
 @handler("import.file")
 def import_file(ctx: Context) -> None:
     """Always fail: the run becomes a dead letter."""

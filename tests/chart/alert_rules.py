@@ -105,6 +105,8 @@ RECORDED: dict[str, set[str]] = {
 
 NOT_RECORDED: dict[str, str] = {
     "NoonmarkDeadMansSwitch": "it reads no series: it always fires, also on the healthy recording",
+    "NoonmarkWorkflowFactsWaiting": "workflows stop like all claims do, and no recording has workflows",
+    "NoonmarkWorkflowsBroken": "only damaged rows break a workflow run, and no recording has workflows",
 }
 """The alerts that fire on no recording, and why; all of them fire on invented series, in promtool/."""
 

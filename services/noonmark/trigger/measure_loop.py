@@ -22,11 +22,12 @@ from noonmark.telemetry.metrics import (
     OLDEST_XMIN,
     POOL_SLOTS,
     WORKERS,
+    WORKFLOW_FACTS_OLDEST,
 )
 
 _OFTEN_SECONDS: Final = 5.0
 _SELDOM_SECONDS: Final = 15.0
-_OFTEN: Final = (DUE_TIMERS, DUE_OLDEST, WORKERS, POOL_SLOTS)
+_OFTEN: Final = (DUE_TIMERS, DUE_OLDEST, WORKFLOW_FACTS_OLDEST, WORKERS, POOL_SLOTS)
 _SELDOM: Final = (DEAD_LETTERS, NAMESPACE_RUNS, OLDEST_XMIN, DEAD_ROWS, DATABASE_CONNECTIONS)
 
 
@@ -68,6 +69,7 @@ class MeasureLoop(DatabaseLoop):
         due = measures.due(connection, shards=self._shards)
         DUE_TIMERS.replace({(lane.label,): found.timers for lane, found in due.items()})
         DUE_OLDEST.replace({(lane.label,): found.oldest_seconds for lane, found in due.items()})
+        WORKFLOW_FACTS_OLDEST.replace({(lane.label,): found.facts_seconds for lane, found in due.items()})
         pools = measures.pools(connection)
         WORKERS.replace(
             {

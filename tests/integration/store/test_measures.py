@@ -57,7 +57,7 @@ def test_timers_of_later_and_held_timers_are_not_due(world):
 
     found = measures.due(world.db, shards=SHARDS)
 
-    assert found == dict.fromkeys(Lane, (0, 0.0))
+    assert found == dict.fromkeys(Lane, (0, 0.0, 0.0))
 
 
 def test_due_timers_are_counted_up_to_a_cap(world):

@@ -2,12 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urljoin
 from uuid import UUID
 
+import httpx
 import pytest
 
 from noonmark.cli.demo.ledger import Sent, Snapshot, assess
 from noonmark.cli.demo.plan import INTERVAL_RUNS, SUBMISSIONS, Scene, Submission
+from noonmark.cli.demo.repair import Repair, TaskAccount, differences
+from noonmark.cli.demo.target import REPAIRED_LATER, Target
 from noonmark.schemas.jobs.job import parse_job
 from noonmark.schemas.problems.refusal import Refused
 
@@ -30,9 +34,9 @@ def run(state="succeeded", attempt=1, **more):
     }  # fmt: skip
 
 
-def judge(submission, *, passed=True, **snapshot):
+def judge(submission, *, passed=True, redriven=(), **snapshot):
     sent = Sent(submission, "e1", "job", "noonmark.submissions/0/0")
-    return assess(sent, Snapshot(**snapshot), passed=passed, target=NobodyCalled())
+    return assess(sent, Snapshot(**snapshot), passed=passed, target=NobodyCalled(), redriven=redriven)
 
 
 def accepted(runs, attempts=None):
@@ -109,6 +113,69 @@ def test_a_second_job_of_a_duplicate_is_a_fault():
 def test_a_run_that_the_target_never_saw_is_a_fault():
     account = judge(Submission("x", "x.json", calls_target=True), **accepted([run()]))
     assert account.faults == [f"run {ID} is in the target's log 0 times instead of once"]
+
+
+FLOW = Submission("x", "x.json", tasks={"a": ("dead", "succeeded"), "b": ("skipped (empty)", "succeeded")})
+
+
+def test_a_workflow_that_is_to_be_redriven_is_settled_by_its_second_verdict():
+    assert not judge(FLOW, **accepted([run("dead")])).is_settled
+    # It would also be wrong if it succeeded at once.
+    assert not judge(FLOW, **accepted([run()])).is_settled
+    assert not judge(FLOW, redriven={str(ID)}, **accepted([run("running")])).is_settled
+    account = judge(FLOW, redriven={str(ID)}, **accepted([run()]))
+    assert (account.is_settled, account.faults, account.runs[0].delay_seconds) == (True, [], None)
+    again = judge(FLOW, redriven={str(ID)}, **accepted([run("dead")]))
+    assert (again.is_settled, len(again.faults)) == (True, 1)
+
+
+def test_tasks_are_compared_with_both_of_their_states():
+    good = TaskAccount("b", "skipped (empty)", "succeeded", ran_again=True)
+    assert differences(FLOW, [TaskAccount("a", "dead", "succeeded", ran_again=True), good]) == []
+    assert differences(FLOW, [TaskAccount("a", "dead", "dead", ran_again=True), good]) == [
+        "task a expected to be dead and then succeeded, is dead and then dead"
+    ]
+    assert differences(FLOW, [good]) == ["task a expected to be dead and then succeeded, is missing"]
+
+
+def test_a_run_is_redriven_once_and_only_if_it_is_dead(tmp_path):
+    calls = []
+
+    class Repaired:
+        def repair(self):
+            calls.append("repair")
+
+    class Dead:
+        dead_letters = property(lambda self: self)
+
+        def redrive(self, chosen):
+            calls.append(chosen)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+    repair = Repair("http://127.0.0.1:1", tmp_path / "key", "demo", Repaired())
+    repair._client = Dead
+    assert not repair.consider(FLOW, [run("running")])
+    assert not repair.consider(Submission("x", "x.json"), [run("dead")])
+    assert repair.consider(FLOW, [run("dead")])
+    assert not repair.consider(FLOW, [run("dead")])
+    assert calls == ["repair", {"runs": [str(ID)]}]
+    assert repair.redriven == {str(ID)}
+
+
+def test_one_path_of_the_target_fails_until_it_is_repaired(tmp_path):
+    target = Target(tmp_path / "target.log")
+    try:
+        broken = urljoin(target.url, REPAIRED_LATER)
+        assert [httpx.post(one).status_code for one in (target.url, broken)] == [200, 503]
+        target.repair()
+        assert [httpx.post(one).status_code for one in (target.url, broken)] == [200, 200]
+    finally:
+        target.close()
 
 
 @pytest.mark.parametrize("second", [0, 30, 56, 57, 58, 59])

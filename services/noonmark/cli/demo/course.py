@@ -17,8 +17,9 @@ from typing import Any, Final, NoReturn
 
 from noonmark.cli.connections.context import kafka_config, load_settings
 from noonmark.cli.demo.display import Display
-from noonmark.cli.demo.ledger import Account, Sent, assess, read
-from noonmark.cli.demo.plan import SUBMISSIONS, Scene
+from noonmark.cli.demo.ledger import Account, Sent, Snapshot, assess, read
+from noonmark.cli.demo.plan import SUBMISSIONS, Scene, Submission
+from noonmark.cli.demo.repair import Repair, TaskAccount, differences
 from noonmark.cli.demo.target import Target
 from noonmark.cli.operations import lag
 from noonmark.cli.submissions.submit import send
@@ -40,13 +41,14 @@ _STALLED_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """What every step needs: addresses, start time, publisher's name, display, HTTP target."""
+    """What every step needs: addresses, start time, publisher's name, display, HTTP target, its repair."""
 
     settings: Settings
     scene: Scene
     source: str
     display: Display
     target: Target
+    repair: Repair
 
     @property
     def topics(self) -> Topics:
@@ -96,16 +98,28 @@ def _show(state_dir: Path, examples: Path, namespace: str, display: Display, tar
     )
     accounts = _follow(stage, sent)
     lags, failed = _drained(stage.settings)
-    display.close(accounts, lags)
+    tasks = _tasks(stage, accounts)
+    display.close(accounts, lags, {submission.title: found for submission, found in tasks.items()})
     faults = [f"{account.sent.submission.title}: {fault}" for account in accounts for fault in account.faults]
     faults += [
         f"{account.sent.submission.title}: not settled in time"
         for account in accounts
         if not account.is_settled and not account.faults
     ]
+    for submission, found in tasks.items():
+        faults += [f"{submission.title}: {fault}" for fault in differences(submission, found)]
     faults += failed
     left = sum(row["start_backlog"] + row["commit_lag"] for row in lags)
     return [*faults, f"expected lag 0, found {left}"] if left else faults
+
+
+def _tasks(stage: _Stage, accounts: Sequence[Account]) -> dict[Submission, list[TaskAccount]]:
+    """Read the tasks of the workflow runs that have ended after their redrive."""
+    return {
+        account.sent.submission: [one for run_id in account.run_ids for one in stage.repair.tasks(run_id)]
+        for account in accounts
+        if account.sent.submission.tasks and account.is_settled
+    }
 
 
 def _namespace() -> str:
@@ -120,7 +134,8 @@ def _set_stage(state_dir: Path, namespace: str, display: Display, target: Target
         raise CliError(f"the demo's stack stopped unexpectedly; see {state_dir / 'logs'}")
     settings = load_settings(database_url=running.database_url, kafka_bootstrap=running.kafka_bootstrap)
     scene = Scene.at(datetime.now(UTC), target_url=target.url, namespace=namespace)
-    return _Stage(settings, scene, f"demo/{uuid7()}", display, target)
+    repair = Repair(running.api_url, Path(running.api_key_file), namespace, target)
+    return _Stage(settings, scene, f"demo/{uuid7()}", display, target, repair)
 
 
 def _publish(stage: _Stage, examples: Path) -> list[Sent]:
@@ -150,19 +165,35 @@ def _follow(stage: _Stage, sent: Sequence[Sent]) -> list[Account]:
             while True:
                 passed = _passed(probe, stage.settings)
                 snapshot = read(stage.settings, stage.source, stage.scene.namespace)
-                accounts = [
-                    assess(one, snapshot, passed=_is_passed(one, passed), target=stage.target) for one in sent
-                ]
+                accounts = [_assess(stage, one, snapshot, passed) for one in sent]
                 settled = sum(account.is_settled for account in accounts)
                 if settled > most:
                     most, deadline = settled, max(deadline, time.monotonic() + _STALLED_SECONDS)
                 left = deadline - time.monotonic()
                 stage.display.update(accounts, max(left, 0))
+                _redrive(stage, sent, snapshot)
                 if left <= 0 or settled == len(accounts):
                     return accounts
                 time.sleep(_POLL_SECONDS)
     finally:
         probe.close()
+
+
+def _assess(stage: _Stage, sent: Sent, snapshot: Snapshot, passed: dict[int, int]) -> Account:
+    return assess(
+        sent,
+        snapshot,
+        passed=_is_passed(sent, passed),
+        target=stage.target,
+        redriven=stage.repair.redriven,
+    )
+
+
+def _redrive(stage: _Stage, sent: Sequence[Sent], snapshot: Snapshot) -> None:
+    """Redrive the workflow run that died; what is read from then on is of its second time."""
+    for one in sent:
+        if stage.repair.consider(one.submission, snapshot.runs.get(one.name, ())):
+            stage.display.step(one.submission.title, "the service that it calls is repaired; redriven")
 
 
 def _passed(probe: LagProbe, settings: Settings) -> dict[int, int]:

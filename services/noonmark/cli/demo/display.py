@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from noonmark.cli.demo.ledger import Account
+from noonmark.cli.demo.repair import TaskAccount
 from noonmark.cli.terminal.output import STATE_COLORS, duration, printable, shortened
 
 _PIPE_WIDTH = 120
@@ -57,10 +58,30 @@ class Display:
             title, text = account.sent.submission.title, _where(account)
             if self._said.get(title) != text:
                 self._said[title] = text
-                self.line(f"{time.monotonic() - self._began:6.1f} s  {title}: {text}")
+                self.step(title, text)
 
-    def close(self, accounts: Sequence[Account], lags: Sequence[Mapping[str, Any]]) -> None:
-        """Print the final tables: submissions, runs, rejections, and lag in Kafka."""
+    def step(self, title: str, text: str) -> None:
+        """Print a line of the timeline: what happened to a submission."""
+        self.line(f"{time.monotonic() - self._began:6.1f} s  {title}: {text}")
+
+    def _show_tasks(self, title: str, tasks: Sequence[TaskAccount]) -> None:
+        self.line("")
+        self.line(f"Tasks of {title}, the first time and after its redrive:")
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), header_style="bold")
+        for head in ("TASK", "FIRST TIME", "REDRIVEN"):
+            table.add_column(head, no_wrap=True)
+        for task in tasks:
+            after = _colored(task.after) if task.ran_again else Text("kept", style="dim")
+            table.add_row(task.key, _colored(task.before), after)
+        self.console.print(table)
+
+    def close(
+        self,
+        accounts: Sequence[Account],
+        lags: Sequence[Mapping[str, Any]],
+        tasks: Mapping[str, Sequence[TaskAccount]],
+    ) -> None:
+        """Print the final tables: submissions, runs, rejections, tasks of workflows, and lag in Kafka."""
         self.line("")
         self.console.print(_closing_table(accounts))
         self.line("")
@@ -69,6 +90,8 @@ class Display:
                 self.line(f"{account.sent.submission.title} was rejected:")
                 for problem in account.problems:
                     self.line(f"  {problem}")
+        for title, found in tasks.items():
+            self._show_tasks(title, found)
         self.line("")
         self.line(_lag_line(lags))
 
@@ -126,7 +149,7 @@ def _closing_table(accounts: Sequence[Account]) -> Table:
 
 
 def _colored(state: str) -> Text:
-    return Text(printable(state), style=STATE_COLORS.get(state, ""))
+    return Text(printable(state), style=STATE_COLORS.get(state.partition(" ")[0], ""))
 
 
 def _lag_line(lags: Sequence[Mapping[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,7 @@ class Account:
         verdict: verdict of intake; empty until there is one.
         problems: problems of a rejection.
         runs: oldest due instant first.
+        run_ids: their ids.
         is_settled: its outcome is final.
         faults: differences from what is expected; final once it is settled.
     """
@@ -74,6 +75,7 @@ class Account:
     verdict: str = ""
     problems: list[str] = field(default_factory=list)
     runs: list[RunAccount] = field(default_factory=list)
+    run_ids: list[str] = field(default_factory=list)
     is_settled: bool = False
     faults: list[str] = field(default_factory=list)
 
@@ -100,7 +102,9 @@ def read(settings: Settings, source: str, namespace: str) -> Snapshot:
     return Snapshot(received, rejected, by_name, by_job, by_run)
 
 
-def assess(sent: Sent, snapshot: Snapshot, *, passed: bool, target: Target) -> Account:
+def assess(
+    sent: Sent, snapshot: Snapshot, *, passed: bool, target: Target, redriven: Collection[str] = ()
+) -> Account:
     """Compare one submission with its expectation.
 
     Args:
@@ -108,6 +112,7 @@ def assess(sent: Sent, snapshot: Snapshot, *, passed: bool, target: Target) -> A
         snapshot: the demo's rows in the database.
         passed: whether intake has committed an offset after its record.
         target: the HTTP service that was called.
+        redriven: ids of the runs that were redriven before the snapshot.
     """
     account = Account(sent)
     wanted = sent.submission
@@ -120,11 +125,19 @@ def assess(sent: Sent, snapshot: Snapshot, *, passed: bool, target: Target) -> A
             # Accepted once, and intake has passed the second record: it created nothing.
             account.verdict = "duplicate"
     rows = [] if wanted.repeats else snapshot.runs.get(sent.name, [])
+    account.run_ids = [str(row["id"]) for row in rows]
     account.runs = [_run(row, snapshot.attempts.get(row["id"], ())) for row in rows]
     ended = [row for row in rows if row["state"] in VERDICTS]
+    if wanted.tasks:
+        # Its start is that of the redrive.
+        for run in account.runs:
+            run.delay_seconds = None
     account.is_settled = bool(account.verdict) and (
         account.verdict != "accepted" or len(ended) == len(rows) >= wanted.runs
     )
+    if wanted.tasks and not set(account.run_ids) <= set(redriven):
+        # It dies once, and is then redriven.
+        account.is_settled = False
     account.faults = list(_faults(account, snapshot, rows, target))
     return account
 

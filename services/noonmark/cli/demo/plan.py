@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urljoin
+
+from noonmark.cli.demo.target import REPAIRED_LATER
 
 Verdict = Literal["accepted", "duplicate", "rejected"]
 
@@ -22,7 +25,7 @@ class Scene:
     Attributes:
         now: time of publishing.
         minute: the full minute of the cron job.
-        target_url: URL of the HTTP job.
+        target_url: URL of the HTTP job, on the server that a task of the workflow also calls.
         namespace: namespace of the jobs.
     """
 
@@ -63,6 +66,10 @@ def _to_the_target(document: Document, scene: Scene) -> None:
     document["payload"]["url"] = scene.target_url
 
 
+def _to_what_is_broken(document: Document, scene: Scene) -> None:
+    document["tasks"]["orders"]["payload"]["url"] = urljoin(scene.target_url, REPAIRED_LATER)
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """One event of the demo and its expected outcome.
@@ -79,6 +86,7 @@ class Submission:
         repeats: the submission whose event is published again with the same id.
         binary: published in CloudEvents' binary content mode instead of structured.
         calls_target: the target's log must contain its runs.
+        tasks: expected states of the tasks of a workflow, at its first end and after a redrive.
     """
 
     title: str
@@ -92,6 +100,7 @@ class Submission:
     repeats: str | None = None
     binary: bool = False
     calls_target: bool = False
+    tasks: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
 
     def document(self, examples: Path, scene: Scene) -> Document:
         """Return the job document with its values filled in."""
@@ -110,6 +119,17 @@ SUBMISSIONS: Final = (
     Submission("python async", "python-async.json", binary=True),
     Submission("fails twice", "flaky.json", attempts=3),
     Submission("dead letter", "dead.json", state="dead", attempts=2),
+    Submission(
+        "workflow",
+        "workflow.json",
+        adapt=_to_what_is_broken,
+        tasks={
+            "extract": ("succeeded", "succeeded"),
+            "orders": ("dead", "succeeded"),
+            "refunds": ("skipped (upstream_skipped)", "skipped (upstream_skipped)"),
+            "publish": ("skipped (upstream_failed)", "succeeded"),
+        },
+    ),
     Submission("sent twice", "duplicate.json"),
     Submission("the second time", "duplicate.json", verdict="duplicate", runs=0, repeats="sent twice"),
     Submission(

@@ -156,7 +156,7 @@ class Workflow:
             raise ValueError(f"the builder makes {', '.join(made)}: use task, finally_task and result")
         named = {} if name is None else {"name": name}
         given = {} if defaults is None else {"defaults": dict(defaults)}
-        self.name = name
+        self.name: str | None = name
         self._fields: dict[str, Any] = deepcopy({**named, "type": "workflow", **fields, **given})
         self._tasks: dict[str, dict[str, Any]] = {}
         self._finally: dict[str, dict[str, Any]] = {}

@@ -42,7 +42,7 @@ class Context:
         fence: rises every time the run is queued; pass it to systems that can refuse an older one.
         payload: the job's payload, decoded from JSON.
         deadline: when the attempt's timeout ends, in UTC; None without a timeout.
-        origin: what created the run: schedule, manual, backfill or event.
+        origin: what created the run: schedule, manual, backfill, task or event.
         request_id: distinguishes runs of one instant; empty for the schedule.
         traceparent: W3C trace context of the attempt, for the handler's spans; None if it is not traced.
     """

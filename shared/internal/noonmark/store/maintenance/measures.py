@@ -18,10 +18,11 @@ NAMESPACES: Final = 50
 
 
 class Due(NamedTuple):
-    """Unclaimed due timers of a lane, and seconds since the oldest of their instants."""
+    """Unclaimed due timers of a lane; age in seconds of the oldest, and of the oldest of workflows."""
 
     timers: int
     oldest_seconds: float
+    facts_seconds: float
 
 
 class PoolMeasures(NamedTuple):
@@ -47,7 +48,7 @@ class DatabaseMeasures(NamedTuple):
 def due(connection: psycopg.Connection, *, shards: int) -> dict[Lane, Due]:
     """Count due timers of all shards by lane; every lane is included."""
     rows = connection.execute(statement("measure_due"), {"shards": shards, "cap": DUE_CAP})
-    return {Lane(lane): Due(timers, oldest) for lane, timers, oldest in rows}
+    return {Lane(lane): Due(*found) for lane, *found in rows}
 
 
 def pools(connection: psycopg.Connection) -> dict[str, PoolMeasures]:

@@ -88,6 +88,12 @@ WORKFLOW_FACTS = _declare.counter(
     "Timers of workflows that triggers took: a task ended, or a workflow run is to open or to stop.",
     "Flat while workflow runs are under way: check the trigger's `/livez` and `owned_shards`.",
 )
+WORKFLOW_FACTS_OLDEST = _declare.gauge(
+    "workflow_facts_oldest_seconds",
+    ("lane",),
+    "Age in seconds of the oldest due timer of a workflow not yet taken; 0 if none. Reported by one trigger.",
+    "Over a few seconds: tasks have ended and nothing follows. Check the trigger's log and `owned_shards`.",
+)
 WORKFLOW_PASS_SECONDS = _declare.histogram(
     "workflow_pass_seconds",
     {},

@@ -1,7 +1,9 @@
 -- Counts what is due and not claimed, by lane: one index scan for each shard, lane and kind, up to the cap. An
--- instant that no driver can read, such as `-infinity`, is counted, but has no age.
+-- instant that no driver can read, such as `-infinity`, is counted, but has no age. Timers of workflows (kind 5) have an
+-- age of their own, too.
 select lanes.lane, coalesce(sum(due.timers), 0)::bigint as timers,
-       coalesce(extract(epoch from noonmark_now() - min(due.oldest)), 0)::float8 as oldest_seconds
+       coalesce(extract(epoch from noonmark_now() - min(due.oldest)), 0)::float8 as oldest_seconds,
+       coalesce(extract(epoch from noonmark_now() - min(due.oldest) filter (where kinds.kind = 5)), 0)::float8 as facts_seconds
 from generate_series(0, %(shards)s - 1) as every (shard),
      unnest('{0,1,2}'::smallint[]) as lanes (lane),
      unnest('{0,1,2,3,4,5}'::smallint[]) as kinds (kind),
