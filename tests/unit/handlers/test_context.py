@@ -30,6 +30,17 @@ def test_the_idempotency_key_is_stable_over_attempts_and_fences(ctx):
     assert replace(ctx, attempt=3, fence=9).idempotency_key == ctx.idempotency_key
 
 
+def test_a_redriven_task_has_the_idempotency_key_of_its_first_run(ctx):
+    workflow = "01a2317d-eddf-7001-8df1-2c6499caff9f"
+    first, redriven, other = (
+        replace(ctx, run_id=uuid.uuid4(), origin="task", request_id=f"{workflow}/{rest}").idempotency_key
+        for rest in ("4/0/1", "4/0/2", "5/0/1")
+    )
+    assert first == redriven
+    assert first.endswith(f"/task/{workflow}%2F4%2F0")
+    assert other != first
+
+
 def test_the_idempotency_key_does_not_depend_on_the_zone_of_the_instant(ctx):
     there = ctx.scheduled_for.astimezone(timezone(timedelta(hours=2)))
     assert replace(ctx, scheduled_for=there).idempotency_key == ctx.idempotency_key

@@ -16,6 +16,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from noonmark.core.kinds.emitted_event import Event
+from noonmark.core.states import Origin
 from noonmark.handlers.effects import Detached, Effects, Saved
 from noonmark.handlers.results import encode_checkpoint
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE_CHARS: Final = 500
 """Characters of a progress message that are stored."""
+
+_TASK: Final = Origin.TASK.value
 
 OpenTransaction = Callable[[], AbstractContextManager["psycopg.Connection"]]
 """Opens the transaction of an attempt, or another block of it."""
@@ -82,9 +85,14 @@ class Context:
     def idempotency_key(self) -> str:
         """The key of the run, the same for every attempt: `<job_id>/<scheduled_for>/<origin>/<request>`.
 
+        The runs that a redrive of a workflow gives a task have the key of its first run: it is the same work.
         Printable ASCII, valid in an HTTP header.
         """
-        request = quote(self.request_id, safe="-._~:") if self.request_id else ""
+        request = self.request_id
+        if self.origin == _TASK:
+            request, _, _ = request.rpartition("/")  # what is left out is the generation
+        if request:
+            request = quote(request, safe="-._~:")
         return f"{self.job_id}/{_instant_text(self.scheduled_for)}/{self.origin}/{request}"
 
     @property

@@ -147,9 +147,10 @@ def _letters_agree(case: Case) -> Iterator[Violation]:
 
 
 def key_of(run: Run) -> str:
-    """The idempotency key that targets receive."""
+    """The idempotency key that targets receive; that of a task's run does not change with its generation."""
     instant = run.scheduled_for.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00")
-    return f"{run.job}/{instant}Z/{run.origin}/{quote(run.request, safe='-._~:')}"
+    request = run.request.rpartition("/")[0] if run.origin == "task" else run.request
+    return f"{run.job}/{instant}Z/{run.origin}/{quote(request, safe='-._~:')}"
 
 
 def attempts_have_their_worker(case: Case) -> Iterator[Violation]:
