@@ -191,6 +191,7 @@ def die(_point: str) -> None:
     raise RuntimeError
 
 
+@pytest.mark.slow
 def test_a_cancel_of_a_thousand_tasks_ends_all_asks_the_running_to_stop_and_runs_the_final_one(
     flows: Flows,
 ) -> None:

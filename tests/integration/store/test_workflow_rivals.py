@@ -83,6 +83,7 @@ def recorded(world: World, ids: Sequence[UUID]) -> None:
     world.record(worker, [outcome(run) for run in world.start(worker, ids)])
 
 
+@pytest.mark.slow
 def test_two_parents_that_end_in_overlapping_transactions_start_their_child_once_each_time(
     flows: Flows,
 ) -> None:

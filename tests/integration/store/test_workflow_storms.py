@@ -260,6 +260,7 @@ PEOPLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("people", PEOPLE)
 def test_a_storm_leaves_every_workflow_with_its_verdict(
