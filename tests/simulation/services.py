@@ -185,8 +185,9 @@ class Dispatcher(Actor):
             for module in (run_relay, event_relay):
                 patch.setattr(module, "RelayProducer", lambda *_, **__: _Producer(self.world, self))
             service = self.world.service("dispatcher")
+            hints: Any = NoHints()
             self._loops = (
-                run_relay.RunRelay(service, self.membership, TOPICS),
+                run_relay.RunRelay(service, self.membership, TOPICS, hints, shards=self.world.shards),
                 event_relay.EventRelay(service, self.membership),
             )
         self._beats_at = 0.0

@@ -79,7 +79,7 @@ class NoHints:
     def due(self) -> None:
         """Do nothing."""
 
-    freed = outbox = close = due
+    ended = freed = outbox = close = due
 
 
 class _Entropy:

@@ -6,6 +6,7 @@ from noonmark.dispatcher.main import app_outboxes
 from noonmark.kafka.topics import Topics
 from noonmark.service.runner import run_service
 from noonmark.settings import Settings
+from noonmark.store.database.hints import HintSender
 
 if __name__ == "__main__":
     settings = Settings.load()
@@ -13,6 +14,8 @@ if __name__ == "__main__":
         run_service(
             "dispatcher",
             settings,
-            lambda service: app_outboxes(service, Topics(settings.topic_prefix), shards=4),
+            lambda service: app_outboxes(
+                service, Topics(settings.topic_prefix), HintSender(settings.dsn), shards=4
+            ),
         )
     )

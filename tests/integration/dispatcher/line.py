@@ -24,6 +24,7 @@ from noonmark.service.health import Health
 from noonmark.service.runner import Service
 from noonmark.settings import Settings
 from noonmark.store.cluster.members import Membership
+from noonmark.store.database.hints import HintSender
 from noonmark.telemetry.logs import get_logger
 
 BATCH = 40
@@ -49,7 +50,7 @@ class Line:
         self.service = Service("dispatcher", settings, Health(), threading.Event(), get_logger())
         membership = Membership("dispatcher", shards=4, timeout_seconds=10)
         membership.owned = SLICES
-        self.runs = RunRelay(self.service, membership, self.topics)
+        self.runs = RunRelay(self.service, membership, self.topics, HintSender(url), shards=4)
         self.events = EventRelay(self.service, membership)
 
     def topic(self, name: str, **config: str) -> str:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from tests.integration.observer.watch_desk import WatchDesk
 from tests.integration.store.world import SHARDS, TOPICS, World, outcome
 
@@ -44,7 +45,7 @@ def succeed(world: World, job_id: UUID, seconds: float) -> None:
         "update runs set started_at = noonmark_now() - make_interval(secs => %s) where id = %s",
         [seconds, run.id],
     )
-    earlier = run._replace(started_at=world.run(run.id)["started_at"])
+    earlier = replace(run, started_at=world.run(run.id)["started_at"])
     world.record(worker, [outcome(earlier)], [run.batch_id])
 
 

@@ -81,7 +81,7 @@ def test_a_later_schema_that_only_adds_is_worked_with_and_left_alone(database_ur
     assert found.problems == []
     (note,) = found.notes
     assert note.startswith(
-        f"the schema is at {REVISION} of a later release; this release (0009_pre_kept_slots)"
+        f"the schema is at {REVISION} of a later release; this release (0010_pre_workflows)"
     )
     assert "nothing to migrate" in note
     assert found.days_ahead >= 1
@@ -153,7 +153,7 @@ def dump(dsn: str) -> list[tuple[object, ...]]:
 def test_an_earlier_schema_is_refused_with_what_to_do(database_url: str):
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update alembic_version set version_num = '0001_pre_baseline'")
-    with pytest.raises(StartError, match=r"is at 0001_pre_baseline.*needs 0009_pre_kept_slots.*db migrate"):
+    with pytest.raises(StartError, match=r"is at 0001_pre_baseline.*needs 0010_pre_workflows.*db migrate"):
         await_install(service(database_url))
 
 
