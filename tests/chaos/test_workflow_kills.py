@@ -22,13 +22,9 @@ CHAIN = {
 POINTS = (
     "workflow.before_commit",
     "workflow.after_commit",
-    "worker.before_start",
-    "worker.after_start",
     "worker.before_outcome",
     "worker.after_outcome",
-    "dispatcher.before_produce",
     "dispatcher.after_produce",
-    "dispatcher.after_delete",
 )
 SERVICES = {"workflow": "trigger"}
 
@@ -64,11 +60,13 @@ def test_a_kill_at_a_fault_point_loses_no_task_and_runs_none_again_that_has_succ
     for call in noonmark.calls(load.namespace):
         calls[call["run"]].append(call["at"])
     assert set(calls) == {run_id for run_id, _, _, _ in tasks}, "each was called"
+    # Another test may have turned the database's clock; calls are dated by the host's.
+    behind = float(noonmark.value("select extract(epoch from clock_timestamp() - noonmark_now())"))
     late = [
         (run_id, at)
         for run_id, _, _, finished_at in tasks
         for at in calls[run_id]
-        if at > finished_at.timestamp() + 0.001
+        if at > finished_at.timestamp() + behind + 0.001
     ]
     assert late == [], json.dumps(late)
     with open_world(noonmark.dsn) as world:
