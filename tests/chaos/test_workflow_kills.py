@@ -41,7 +41,8 @@ def test_a_kill_at_a_fault_point_loses_no_task_and_runs_none_again_that_has_succ
     assert noonmark.node(service).stop() == 0
     noonmark.publish(load, events=events)
     for kill in range(KILLS):
-        victim = noonmark.launch(service, fault=f"{point}={1 + 3 * kill}")
+        # A chain of five needs at least six steps of each service: after these, some are left in any case.
+        victim = noonmark.launch(service, fault=f"{point}={1 + kill % 2}")
         noonmark.wait(lambda: not victim.alive, f"{point} to kill its process", 30)  # noqa: B023
         assert victim.process.wait() == -9, victim.log()
     noonmark.start(service)
