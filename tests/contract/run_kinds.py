@@ -271,6 +271,7 @@ ORIGINS_IN_CODE: Final[dict[str, str]] = {
     "services/noonmark/api/routes/runs/tasks.py": "only workflow runs have tasks",
     "services/noonmark/observer/event_parsing.py": "outcomes of tasks are left out",
     "services/noonmark/trigger/sweep_loop.py": "a lost task that is dead has no letter",
+    "shared/sdk/noonmark/handlers/context.py": "a redriven task has the idempotency key of its first run",
     "services/noonmark/worker/engine/recorder.py": "dead tasks are no dead letters, and are counted as such",
     "services/noonmark/worker/engine/start_delays.py": "starts of tasks are measured from when they were due",
     "shared/internal/noonmark/attempts/running_attempt.py": "time limits from the instant are not theirs",
