@@ -37,7 +37,7 @@ DOCUMENT = {
         "send": {
             "type": "http",
             "depends_on": [{"task": "extract", "if": {"at": "/rows", "gt": 0}}],
-            "payload": {"url": "https://example.com/", "body": {"secret": "4711"}},
+            "payload": {"url": "https://example.com/", "body": {"secret": "hidden-4711"}},
         },
         "report": {"type": "python", "handler": "tests.noop", "depends_on": ["send"], "rule": "all_done"},
     },
@@ -104,7 +104,7 @@ def test_payloads_of_tasks_are_hidden_like_those_of_jobs(api, flows, database):
     made = api("POST", "/v1/jobs", 202, json=DOCUMENT).json()
     changed = {
         **DOCUMENT["tasks"]["send"],
-        "payload": {"url": "https://example.com/", "body": {"secret": "4712"}},
+        "payload": {"url": "https://example.com/", "body": {"secret": "hidden-4712"}},
     }
     api(
         "PUT",
@@ -116,12 +116,12 @@ def test_payloads_of_tasks_are_hidden_like_those_of_jobs(api, flows, database):
 
     for path in ("", "/versions", "/versions/1", "/diff?from=1&to=2"):
         answer = api("GET", f"/v1/jobs/{made['id']}{path}", 200, key=viewer)
-        assert "471" not in answer.text, path
+        assert "hidden-471" not in answer.text, path
     diff = api("GET", f"/v1/jobs/{made['id']}/diff?from=1&to=2", 200, key=viewer).json()["changes"]
 
     assert diff == [{"pointer": "/tasks/send/payload", "before": None, "after": None}]
     logged = [row[0] for row in database.execute("select concat(before, after) from audit_log")]
-    assert not any("471" in text for text in logged)
+    assert not any("hidden-471" in text for text in logged)
 
 
 def test_a_preview_shows_the_document_of_a_workflow(api, flows):
@@ -218,10 +218,10 @@ def test_who_may_not_read_payloads_sees_no_errors_of_tasks(api, flows, database)
 
     found = api("GET", f"/v1/runs/{run}/tasks", 200, key=viewer)
 
-    assert "4711" not in found.text
+    assert "hidden-4711" not in found.text
     assert found.json()["items"][0]["error_hidden"] is True
     for task in (run, flows.run_id(run, "a"), flows.run_id(run, "d")):
-        assert "4711" not in api("GET", f"/v1/runs/{task}/why", 200, key=viewer).text
+        assert "hidden-4711" not in api("GET", f"/v1/runs/{task}/why", 200, key=viewer).text
     api("GET", f"/v1/runs/{run}/tasks", 404, key=stranger)
     api("GET", f"/v1/runs/{run}/graph", 404, key=stranger)
 
