@@ -212,7 +212,7 @@ def test_only_workflow_runs_have_tasks(api, world, flows):
 
 def test_who_may_not_read_payloads_sees_no_errors_of_tasks(api, flows, database):
     run = flows.open(DIAMOND)
-    flows.end(run, ["a"], RunState.DEAD, error="the card 4711 was declined")
+    flows.end(run, ["a"], RunState.DEAD, error="the card hidden-4711 was declined")
     viewer = make_token(database, "viewer", "tests")
     stranger = make_token(database, "admin", "elsewhere")
 
