@@ -13,9 +13,9 @@ import orjson
 from noonmark.core.instants import format_instant
 from noonmark.core.planning.jitter import Jitter
 from noonmark.core.planning.plan import Misfire, MisfirePolicy
-from noonmark.core.retry import RetryPolicy
 from noonmark.core.schedules.schedule import Schedule, next_memo
-from noonmark.core.states import DeliverySemantics, Overlap, TimerKind
+from noonmark.core.states import Overlap, TimerKind
+from noonmark.schemas.jobs import work
 from noonmark.schemas.jobs.job import JobSpec
 
 NEVER: Final = datetime(9999, 12, 31, tzinfo=UTC)
@@ -159,10 +159,14 @@ def policy_text(spec: JobSpec) -> str | None:
 
 def work_text(spec: JobSpec) -> str:
     """Return the value of `jobs.work`, which workers read: payload, time limits, retry policy, delivery."""
-    tail = _work_tail(
-        spec.timeout_seconds, spec.retry, spec.delivery, spec.deadline_seconds, spec.pause_after_failures
+    return work.work_text(
+        spec.payload_json,
+        spec.timeout_seconds,
+        spec.retry,
+        spec.delivery,
+        deadline_seconds=spec.deadline_seconds,
+        pause_after_failures=spec.pause_after_failures,
     )
-    return f'{{"payload":{spec.payload_json.decode()},{tail}'
 
 
 def labels_text(spec: JobSpec) -> str | None:
@@ -197,27 +201,6 @@ def _policy_text(
     if limits:
         stored["limits"] = limits
     return orjson.dumps(stored).decode()
-
-
-@lru_cache(maxsize=4096)
-def _work_tail(
-    timeout_seconds: float,
-    retry: RetryPolicy,
-    delivery: DeliverySemantics,
-    deadline_seconds: float | None,
-    pause_after_failures: int | None,
-) -> str:
-    stored: dict[str, object] = {
-        "timeout_seconds": timeout_seconds,
-        "retry": retry.stored(),
-    }
-    if delivery is not DeliverySemantics.AT_LEAST_ONCE:
-        stored["delivery"] = delivery.value
-    if deadline_seconds is not None:
-        stored["deadline_seconds"] = deadline_seconds
-    if pause_after_failures is not None:
-        stored["pause_after_failures"] = pause_after_failures
-    return orjson.dumps(stored).decode()[1:]
 
 
 def spec_columns(specs: Sequence[JobSpec]) -> dict[str, list[Any]]:
